@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -129,16 +130,52 @@ def test_what_no_cut_shows_a_cut_in_recovery_does(memory: Path, fault: str, cuts
     assert bool(bad) is packed.exists() is (fault != "none")
     if bad:
         assert {(PointOutcome.LOST, COMMITTED)} == {(each.outcome, each.lost_transactions) for each in bad}
-        require_replayed(memory, job, bad[0], packed)
+        require_replayed(memory, job, bad[0], kept)
 
 
-def require_replayed(memory: Path, job: ReplayJob, bad: PointRecord, packed: Path) -> None:
-    """From both logs, and the image of the cut in recovery is kept."""
-    keep, recovery = memory / "image", memory / "recovery"
+# A recovery of some 20 writes with two that are bad, and one that is bad nowhere, whose second try is.
+@pytest.mark.parametrize(
+    ("fault", "exhaustive", "bad_seconds", "bad_thirds"),
+    [
+        ("recovery-truncates-first", 40, True, False),
+        ("interrupted-recovery-not-synced", 400, False, True),
+        ("none", 80, False, False),
+    ],
+)
+def test_what_one_write_of_a_recovery_shows_is_not_left_to_chance(
+    memory: Path, fault: str, exhaustive: int, *, bad_seconds: bool, bad_thirds: bool
+) -> None:
+    log, position = log_of(torn_image(memory), memory / "log")
+    job, kept = job_of(fault, position=position, cuts=0), memory / "kept"
+    job = replace(job, recuts=(replace(job.recuts[0], exhaustive=exhaustive),))
+    kept.mkdir()
+    more = ("--recorder", str(recorder_driver()), "--kept", str(kept))
+    with Workers(log, job, 1, memory=memory, ledger=NoLedger(), worker_options=more) as running:
+        records = list(running.records(lambda _: None))
+    (whole,) = [each for each in records if each.recovery_writes is not None and each.point.second is None]
+    every = [each for each in records if each.point.placement is Placement.EVERY]
+    seconds = [each for each in every if each.point.second is None]
+    in_order = {each.point.position for each in seconds if each.point.profile is Profile.ORDERED}
+    assert whole.recovery_writes == len(in_order) + 1
+    assert len(every) <= exhaustive
+    assert len(records) == len({each.point.number for each in records}) <= job.most_records
+    bad = [each for each in every if each.outcome.is_bad]
+    assert bad_seconds is any(each.point.second is None for each in bad)
+    assert bad_thirds is any(each.point.second is not None for each in bad)
+    if bad:
+        require_replayed(memory, job, bad[-1], kept)
+
+
+def require_replayed(memory: Path, job: ReplayJob, bad: PointRecord, kept: Path) -> None:
+    """From the logs, and the image of the cut in recovery is kept."""
+    keep, recoveries = memory / "image", [memory / name for name in bad.point.recovery_log_files]
     keep.mkdir()
-    unpack_log(packed, recovery, GIB)
-    again = judge_alone(memory / "log", job, bad.point, memory=memory, ledger=NoLedger(), recovery=recovery)
-    built = image_of(memory / "log", job, bad.point, memory=memory, keep=keep, recovery=recovery)
+    for path in recoveries:
+        unpack_log(kept / path.name, path, GIB)
+    again = judge_alone(
+        memory / "log", job, bad.point, memory=memory, ledger=NoLedger(), recoveries=recoveries
+    )
+    built = image_of(memory / "log", job, bad.point, memory=memory, keep=keep, recoveries=recoveries)
     assert (bad.outcome, bad.lost_transactions) == (again.outcome, again.lost_transactions)
     assert keep / "disk" == built.disk
     assert built.disk.exists()

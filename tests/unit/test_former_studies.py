@@ -90,6 +90,11 @@ NAMED: dict[str, str] = {
     ".show.studies[].cells[].power_cuts[].recovery": "cuts in recovery, null where none was asked for",
     ".export.verdicts[].recover": "the same, empty where none was asked for",
     ".export.power_cuts[].recovery_of": "the same",
+    ".export.power_cuts[].second": "third cuts, of which former studies have none",
+    ".export.verdicts[].exhaustive_cuts": "cuts at every write of a recovery, of which former studies have none",
+    ".export.verdicts[].exhaustive_bad": "the same",
+    ".export.verdicts[].exhausted": "the same",
+    ".export.verdicts[].third": "the same",
     ".export.power_cuts[].fault": "whose fault a bad cut was, empty where nobody asked; and its code",
     ".export.power_cuts[].story": "the same, in its lines",
     ".advise.contests[].sentences: [{'kind': 'limits', 'text': '3 cells are durable: descriptions and no recommendation, as a verdict "

@@ -87,9 +87,12 @@ class Store:
         os.close(file)
         os.rename(fresh, self._path(name))
         if sync and self._fault != "directory-never-synced":
-            directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
-            os.fsync(directory)
-            os.close(directory)
+            self._sync_directory()
+
+    def _sync_directory(self):
+        directory = os.open(self._directory, os.O_RDONLY | os.O_DIRECTORY)
+        os.fsync(directory)
+        os.close(directory)
 
     def _recover(self):
         with open(self._path(_MANIFEST), "rb") as file:
@@ -98,6 +101,7 @@ class Store:
             raise Damaged(f"the manifest has {len(text)} bytes and no end")
         self._segments = text.decode().splitlines()
         for name in self._segments:
+            self._finish_rebuilding(name)
             try:
                 with open(self._path(name), "rb") as file:
                     content = file.read()
@@ -109,9 +113,38 @@ class Store:
                 found = []
             self.transactions += found
             if torn:
-                whole = content[:end] + bytes(SEGMENT_BYTES - end)
-                self._replace(name, whole, sync=self._fault != "recovery-without-fsync")
+                self._rebuild(name, content[:end] + bytes(SEGMENT_BYTES - end))
         self._file, self._at = os.open(self._path(self._segments[-1]), os.O_RDWR), end
+
+    def _rebuild(self, name, whole):
+        """The segment without its torn tail; a planted fault makes room before there is something in its place."""
+        if self._fault not in ("recovery-truncates-first", "interrupted-recovery-not-synced"):
+            self._replace(name, whole, sync=self._fault != "recovery-without-fsync")
+            return
+        self._sync_file(name + ".new", "wb", lambda file: file.write(whole))
+        self._sync_directory()
+        if self._fault == "recovery-truncates-first":
+            self._sync_file(name, "r+b", lambda file: file.truncate(0))
+        else:
+            os.unlink(self._path(name))
+            self._sync_directory()
+        os.rename(self._path(name + ".new"), self._path(name))
+        self._sync_directory()
+
+    def _finish_rebuilding(self, name):
+        """Where a recovery was cut that unlinks first: the fault is in what the next one does, and shows only where that is cut too."""
+        fresh = self._path(name + ".new")
+        if self._fault == "interrupted-recovery-not-synced" and not os.path.exists(self._path(name)):
+            with open(fresh, "rb") as source, open(self._path(name), "wb") as target:
+                target.write(source.read())
+            os.unlink(fresh)
+            self._sync_directory()
+
+    def _sync_file(self, name, mode, change):
+        with open(self._path(name), mode) as file:
+            change(file)
+            file.flush()
+            os.fsync(file.fileno())
 
     def _whole(self, content):
         """The whole transactions from the beginning, and where they end."""

@@ -86,6 +86,8 @@ engine = {kind}
 sought = 0
 # Cuts while file system and engine recover from one of the others.
 recut = {recut}
+# At most so many behind every write of short recoveries, and of recoveries from second cuts.
+exhaustive = {exhaustive}
 """
 
 # Options of a mount that change what is measured, and that a plan takes as they are.
@@ -255,16 +257,24 @@ def engine_question(
     *,
     points: int | None = None,
     recut: int | None = None,
+    exhaustive: int | None = None,
     duration_s: int = _TRIED_S,
 ) -> Question:
-    """What power cuts leave of an engine of somebody's own, in a folder; `recut` of them in recovery, else a quarter more."""
+    """What power cuts leave of an engine of somebody's own, in a folder; `recut` of them in recovery, else a quarter more.
+
+    At most `exhaustive` are behind every write of recoveries, else half as many more.
+    """
     (kind,) = registry.engines_with("own_programs")
     programs: OwnPrograms = registry.engine_part(kind, "own_programs")
     engine = programs.engine_in(folder, settings)
     chosen = _types(types, machine)
     recordings = len(chosen) * prod(len(values) for values in settings.values())
     number = points or next((each for most, each in _POINTS if recordings <= most), _POINTS_OF_MANY)
-    of_engine = _OF_AN_ENGINE.format(kind=_quoted(kind), recut=number // 4 if recut is None else recut)
+    of_engine = _OF_AN_ENGINE.format(
+        kind=_quoted(kind),
+        recut=number // 4 if recut is None else recut,
+        exhaustive=number // 2 if exhaustive is None else exhaustive,
+    )
     return Question(
         _name("try", (engine.name, *chain(*settings.values()), *types)),
         f"After a power cut: {engine.name} on {', '.join(chosen)}",

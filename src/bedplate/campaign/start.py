@@ -39,7 +39,7 @@ from bedplate.model.devices import DeviceIdentity
 from bedplate.model.figure import RunFigures
 from bedplate.model.filesystem import fill_of
 from bedplate.model.levels import Scalar, as_in_a_plan
-from bedplate.model.metrics import CUT, RECUT, SOUGHT
+from bedplate.model.metrics import CUT, EXHAUSTIVE, RECUT, SOUGHT
 from bedplate.model.plan import Expansion, Load, Plan, ScheduledVisit
 from bedplate.model.reason import Reason, because, reasons_of
 from bedplate.model.visit import (
@@ -329,7 +329,12 @@ def _speed(run: RunFigures) -> str | None:
 def _cuts(run: RunFigures) -> str | None:
     """How many power cuts were bad, as `3 of 160 cuts bad, 0 of 40 in recovery`; None of a run without any."""
     told = []
-    for phase, words in ((CUT, "cuts bad"), (SOUGHT, "sought"), (RECUT, "in recovery")):
+    for phase, words in (
+        (CUT, "cuts bad"),
+        (SOUGHT, "sought"),
+        (RECUT, "in recovery"),
+        (EXHAUSTIVE, "at every write of recoveries"),
+    ):
         cuts, bad = (
             sum(row.value or 0 for row in run.figures if (row.phase, row.metric) == (phase, metric))
             for metric in ("power_cuts", "power_cuts_bad")

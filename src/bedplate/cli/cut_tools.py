@@ -346,7 +346,7 @@ def point_lines(
     for record in sorted(chosen, key=lambda record: record.point.number):
         point = record.point
         kind = "control" if point.control else point.placement.value
-        again = "" if point.recovery_of is None else f"recovery from {point.recovery_of}: "
+        again = f"{point.recovery_words}: " if point.recovery_words else ""
         weaker = "" if record.weaker is None else f", and as {record.weaker.profile.value}"
         yield f"{point.number:>5}  {point.profile.value:10}  {kind:8}  {again}{_finding(record, cuts)}{weaker}"
         story = stories.get(point.number)
@@ -572,12 +572,11 @@ def _recorded(record: VisitRecord) -> KernelLevels:
 
 
 def _require_files(folder: Path, points: Sequence[CutPoint]) -> None:
-    recoveries = {point.recovery_of for point in points if point.recovery_of is not None}
     there = {name for name in limits.names_in(folder) if fnmatch(name, RECOVERY_LOG_FILE.format(first="*"))}
     names = {
         LOG_FILE,
         RECORDING_FILE,
-        *(RECOVERY_LOG_FILE.format(first=first) for first in recoveries),
+        *(name for point in points for name in point.recovery_log_files),
         *there,
     }
     wrong = [folder / name for name in sorted(names) if not limits.is_file(folder / name)]

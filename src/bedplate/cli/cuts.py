@@ -305,7 +305,7 @@ def bundle(
     folder = find_run(study, run)
     in_guest = is_for_guest(folder, anyway=guest)
     chosen = point_of(job_of(folder, in_guest=in_guest), number, folder)
-    recovery_log(chosen, folder)
+    require_recovery_logs(chosen, folder)
     require_empty(output)
     with ExitStack() as stack:
         found = _guest_of_run(study, folder, output, stack) if in_guest else None
@@ -385,6 +385,12 @@ power_cut.add_command(bundle_command)
     help="how often besides while it recovers from one of these (default: a quarter of them)",
 )
 @click.option(
+    "--exhaustive",
+    metavar="N",
+    type=click.IntRange(0, 100_000),
+    help="how often besides, at most, behind every write of short recoveries, and of recoveries from there (default: half of them)",
+)
+@click.option(
     "--duration",
     metavar="SECONDS",
     type=click.IntRange(1, 3600),
@@ -420,6 +426,7 @@ def _try_command(
     *,
     points: int | None,
     recut: int | None,
+    exhaustive: int | None,
     duration: int | None,
     words: tuple[str, ...],
     fail_if: str | None,
@@ -434,8 +441,10 @@ def _try_command(
     Begins at once: everything happens on a disk in memory, and nothing of yours is erased.
     """
     if audits:
-        if fail_if is not None or points is not None or recut is not None:
-            raise click.UsageError("--audit cuts nothing; leave out --points, --recut and --fail-if")
+        if any(option is not None for option in (fail_if, points, recut, exhaustive)):
+            raise click.UsageError(
+                "--audit cuts nothing; leave out --points, --recut, --exhaustive and --fail-if"
+            )
         return audit(_runnable(folder, plant), words, duration_s=duration or _AUDIT_S, as_json=as_json)
     if as_json:
         raise click.UsageError("--json goes with --audit; of cuts, `show --json` has the study")
@@ -454,6 +463,7 @@ def _try_command(
         asked_settings(words, factors=()),
         points=points,
         recut=recut,
+        exhaustive=exhaustive,
         duration_s=duration or _RECORDED_S,
     )
     return tried(about, words_of(types), directory, yes=yes, fail_if=fail_if)
@@ -609,7 +619,7 @@ def replay(study: Path, run: str, number: int, *, keep: Path, guest: bool = Fals
     folder = find_run(study, run)
     job = job_of(folder, in_guest=True)
     point = point_of(job, number, folder)
-    recovery_log(point, folder)
+    require_recovery_logs(point, folder)
     require_empty(keep)
     with ExitStack() as stack:
         recover = recovered_in_guest(study, folder, stack, anyway=guest)
@@ -657,7 +667,7 @@ def described(record: PointRecord, images: Sequence[Path]) -> list[str]:
     point = record.point
     kind = "a control, every flush ignored" if point.control else point.placement.value
     drawn = f"seed {point.seed}" if point.state is None else _state_words(point.state)
-    where = "" if point.recovery_of is None else f" of the recovery from point {point.recovery_of}"
+    where = f" of the {point.recovery_words}" if point.recovery_words else ""
     lines = [
         f"point {point.number}: cut at entry {point.position}{where}, {point.profile.value}, {kind}, {drawn}",
         f"volatile: {record.volatile_writes} writes, {record.volatile_bytes} bytes; {record.kept_writes} writes kept",
@@ -711,20 +721,14 @@ def point_of(job: ReplayJob, number: int, folder: Path) -> CutPoint:
     return found
 
 
-def recovery_log(point: CutPoint, folder: Path) -> Path | None:
-    """That of the recovery which the point cuts; None of a cut of the recording itself. StudyError where it was not kept."""
-    from bedplate.cuts.records import RECOVERY_LOG_FILE  # noqa: PLC0415
+def require_recovery_logs(point: CutPoint, folder: Path) -> None:
+    """StudyError where the log of a recovery which the point cuts was not kept."""
     from bedplate.model import limits  # noqa: PLC0415
 
-    if point.recovery_of is None:
-        return None
-    path = folder / RECOVERY_LOG_FILE.format(first=point.recovery_of)
-    if not limits.is_there(path):
+    if not all(limits.is_there(folder / name) for name in point.recovery_log_files):
         raise StudyError(
-            f"the recovery from point {point.recovery_of} of {folder.name} was not kept, as no cut of it was bad; recorded again, it would "
-            "be another one"
+            f"the {point.recovery_words} of {folder.name} was not kept, as no cut of it was bad; recorded again, it would be another one"
         )
-    return path
 
 
 def require_empty(keep: Path) -> None:
@@ -755,15 +759,15 @@ def _replay(
     recover: Callable[[Sequence[CutPoint]], tuple[PointRecord, ...]] | None,
 ) -> tuple[PointRecord, Built]:
     from bedplate.workloads.power_cut.bench import image_of, judge_alone  # noqa: PLC0415
-    from bedplate.workloads.power_cut.cut_questions import recovery_of  # noqa: PLC0415
+    from bedplate.workloads.power_cut.cut_questions import recoveries_of  # noqa: PLC0415
     from bedplate.workloads.power_cut.log import unpacked  # noqa: PLC0415
 
     with unpacked(folder) as kept:
-        recovery = recovery_of(point, folder, kept)
-        built = image_of(kept.log, job, point, memory=kept.memory, keep=keep, recovery=recovery)
+        recoveries = recoveries_of(point, folder, kept)
+        built = image_of(kept.log, job, point, memory=kept.memory, keep=keep, recoveries=recoveries)
         if recover is None:
             record = judge_alone(
-                kept.log, job, point, memory=kept.memory, ledger=kept.ledger, recovery=recovery
+                kept.log, job, point, memory=kept.memory, ledger=kept.ledger, recoveries=recoveries
             )
             return record, built
     (record,) = recover([point])

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_left, bisect_right
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, zip_longest
+from typing import TypeVar
 
 from bedplate.cuts.log import FUA, MARK, Acknowledgements, Log, cache_at, changes_at, free_parts
 from bedplate.cuts.records import (
     DRAWN,
     RECUTS_EACH,
+    SHORT_RECOVERY_WRITES,
     SMALL_WINDOW_WRITES,
     UNIT_PROFILES,
     ChosenState,
     CutPoint,
     Placement,
     Profile,
+    recoveries_for,
 )
 from bedplate.errors import BedplateError
 
@@ -267,12 +270,16 @@ def with_unit(profiles: Sequence[Profile], unit: Profile | None) -> tuple[Profil
 
 @dataclass(frozen=True)
 class Recut:
-    """The recovery from cut number `first`, to be cut `cuts` times; these are numbered from `number` on, and behind them the whole."""
+    """The recovery from cut number `first`, to be cut `cuts` times; these are numbered from `number` on, and behind them the whole.
+
+    Behind that are up to `exhaustive` numbers more, for cuts behind each write and behind second cuts.
+    """
 
     first: int
     number: int
     cuts: int
     seed: int
+    exhaustive: int = 0
 
 
 def choose_recuts(
@@ -283,10 +290,11 @@ def choose_recuts(
     seed: int,
     measured_from: int,
     window_bytes: int,
+    exhaustive: int = 0,
 ) -> tuple[Recut, ...]:
     """The recoveries that `count` are spread over, of drawn cuts at which a write waited as long as there are such.
 
-    Their profiles take turns, those of a volatile cache first. The same for the same arguments.
+    Their profiles take turns, those of a volatile cache first. The first ones share `exhaustive` cuts. The same for the same arguments.
     """
 
     def is_idle(point: CutPoint) -> bool:
@@ -305,13 +313,15 @@ def choose_recuts(
         ranked.append((kind[0], turns[kind], point))
         turns[kind] += 1
     ranked.sort(key=lambda each: each[:2])
-    chosen = ranked[: -(-count // RECUTS_EACH)]
+    shared_by = min(len(ranked), recoveries_for(exhaustive))
+    chosen = ranked[: max(-(-count // RECUTS_EACH), shared_by)]
     found: list[Recut] = []
     number = max((point.number for point in points), default=-1) + 1
     for place, (_, _, point) in enumerate(chosen):
         share = count // len(chosen) + (place < count % len(chosen))
-        found.append(Recut(point.number, number, share, draw.getrandbits(SEED_BITS)))
-        number += share + 1
+        more = exhaustive // shared_by if place < shared_by else 0
+        found.append(Recut(point.number, number, share, draw.getrandbits(SEED_BITS), more))
+        number += share + 1 + more
     return tuple(found)
 
 
@@ -507,3 +517,99 @@ class Waiting:
     kinds: tuple[str, ...]
     blocks: int
     likely: tuple[int, ...] = ()
+
+
+_Item = TypeVar("_Item")
+
+
+# Where a short recovery is cut. Nothing is promised while file system and engine recover: in order only the image counts, which a write or a discard
+# changes and nothing else; and what a device loses since a flush is what it keeps in order up to that. With a volatile cache it may also keep
+# one write of those that wait and none of those before it, which shows each pair of writes whose order no flush asked for.
+
+
+def recovery_length(log: Log) -> int:
+    """The writes and discards that a recovery consists of."""
+    return sum(len(history.changes) for history in log.histories)
+
+
+def every_cut(
+    log: Log, whole_cut: CutPoint, *, number: int, most: int, window_bytes: int
+) -> tuple[CutPoint, ...]:
+    """The cuts of a recovery behind each of its writes; `whole_cut` is behind all of them, these are numbered from `number` on.
+
+    None of one that is not short, or for which `most` are too few; those of single writes only where they are not too many besides.
+    """
+    changes = _changes(log)
+    # Behind the last write is the whole.
+    in_order = [replace(whole_cut, position=index + 1, placement=Placement.EVERY) for index in changes[:-1]]
+    if len(changes) > SHORT_RECOVERY_WRITES or len(in_order) > most:
+        return ()
+    alone = list(_single_writes(log, whole_cut, window_bytes))
+    points = in_order if len(in_order) + len(alone) > most else [*in_order, *alone]
+    return tuple(replace(point, number=number + place) for place, point in enumerate(points))
+
+
+def second_positions(log: Log) -> Iterator[int]:
+    """Where the second cut of a third one may be, behind writes in order: first just before flushes, when most has come that belongs together.
+
+    Of both kinds the middle first, then the middles of both halves, and so on, so that a few are spread over all of the recovery.
+    """
+    changes, flushes = _changes(log), _flushes(log)
+    behind = [index + 1 for index in changes[:-1]]
+    before_flushes = {max((at for at in behind if at <= flush), default=0) for flush in flushes} - {0}
+    yield from _spread(sorted(before_flushes))
+    yield from _spread([at for at in behind if at not in before_flushes])
+
+
+def second_cut(point: CutPoint) -> CutPoint:
+    """The second cut of a third one; ValueError of any other."""
+    if point.second is None:
+        raise ValueError(f"cut {point.number} is no third one")
+    return replace(
+        point,
+        position=point.second,
+        profile=Profile.ORDERED,
+        placement=Placement.EVERY,
+        seed=0,
+        state=None,
+        second=None,
+    )
+
+
+def _single_writes(log: Log, whole_cut: CutPoint, window_bytes: int) -> Iterator[CutPoint]:
+    for position in (*_flushes(log), len(log)):
+        waiting = changes_at(log, position, window_bytes)
+        # The first alone is the cut in order behind it.
+        for part in free_parts(log, Profile.WHOLE, waiting, position):
+            if part:
+                yield replace(
+                    whole_cut,
+                    position=position,
+                    profile=Profile.WHOLE,
+                    placement=Placement.EVERY,
+                    state=ChosenState((part,), kept=True),
+                )
+
+
+def _changes(log: Log) -> list[int]:
+    return sorted(chain.from_iterable(history.changes for history in log.histories))
+
+
+def _flushes(log: Log) -> list[int]:
+    """Those that something changed before, since the one in front."""
+    changes, found, last = _changes(log), [], 0
+    for flush in sorted({index for history in log.histories for index in history.flushes}):
+        if any(last <= index < flush for index in changes):
+            found.append(flush)
+        last = flush
+    return found
+
+
+def _spread(items: Sequence[_Item]) -> Iterator[_Item]:
+    parts = deque([(0, len(items))])
+    while parts:
+        start, end = parts.popleft()
+        if start < end:
+            middle = (start + end) // 2
+            yield items[middle]
+            parts += [(start, middle), (middle + 1, end)]

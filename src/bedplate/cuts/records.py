@@ -208,8 +208,25 @@ RECUT = "recut"
 
 RECUTS_EACH = 8
 
-# In the run's folder, for each recovery with a bad cut: its log, packed; the number is that of the cut that it followed.
+# In the run's folder, for each recovery with a bad cut: its log, packed; the number is that of the cut that it followed, and of one behind a
+# second cut how many entries of the first recovery came before that.
 RECOVERY_LOG_FILE = "recovery-{first}.xz"
+SECOND_RECOVERY_LOG_FILE = "recovery-{first}-{second}.xz"
+
+# Level `exhaustive` of a run, and of its dataset, only where there are any: cuts behind every write of recoveries that are short, at most so many.
+EXHAUSTIVE = "exhaustive"
+
+# A recovery of more writes is not short.
+SHORT_RECOVERY_WRITES = 300
+
+# Each further so many of them are for one more recovery.
+EXHAUSTIVE_EACH = 300
+
+
+def recoveries_for(exhaustive: int) -> int:
+    """How many recoveries share so many cuts behind each write."""
+    return max(exhaustive // EXHAUSTIVE_EACH, int(exhaustive > 0))
+
 
 # Level `keep_logs` of a run: whether the log of a run without a bad cut is kept. `small`: if it packs to this much or less.
 KEEP_SMALL = "small"
@@ -290,7 +307,8 @@ class Placement(Enum):
     every write issued before it. `order` lie behind a commit of the file system that may have one change of an engine's and not the next, or
     where a block of a file is written over. `enumerated` are states that the windows between two flushes can leave, tried one by one. All these
     show that a loss can happen; how many of them are bad says nothing of how often.
-    In a recovery: `span`, between any two flushes alike, wherever something waits; `whole`, behind everything, which must be good.
+    In a recovery: `span`, between any two flushes alike, wherever something waits; `every`, behind each write in turn, and each write that did
+    not come first behind a flush as the only one since that; `whole`, behind everything, which must be good.
     """
 
     UNIFORM = "uniform"
@@ -299,6 +317,7 @@ class Placement(Enum):
     ORDER = "order"
     ENUMERATED = "enumerated"
     SPAN = "span"
+    EVERY = "every"
     WHOLE = "whole"
 
 
@@ -352,8 +371,8 @@ class CutPoint:
     `subset-16k`, `untorn-8k`, `untorn-16k`"""
     placement: Placement
     """how the position was chosen: `uniform`, `weighted`, `sought` (where metadata waits, or behind a flush that met writes
-    on their way), `order` (behind a commit, or where a file's block is written over), `enumerated` (a state of the window that ends there). Of a recovery: `span` (between two flushes), `whole` (behind
-    everything: a control, which must be good)"""
+    on their way), `order` (behind a commit, or where a file's block is written over), `enumerated` (a state of the window that ends there). Of a recovery: `span` (between two flushes), `every` (behind each
+    write, and each write alone since the last flush), `whole` (behind everything: a control, which must be good)"""
     seed: int
     """draws what is kept of the volatile writes"""
     control: bool = False
@@ -362,6 +381,28 @@ class CutPoint:
     """what is kept, of a state that was not drawn; null where the seed draws it"""
     recovery_of: int | None = None
     """the number of the cut whose recovery was recorded and is cut here; null in a cut of the recording itself"""
+    second: int | None = None
+    """of a third cut: how many entries of that recovery came, in order, before the second cut, behind which the recovery began that is cut
+    here; null of all others"""
+
+    @property
+    def recovery_words(self) -> str:
+        """Which recovery is cut: `recovery from cut 3`, `recovery from a second cut, at entry 17 of that from cut 3`; empty of the recording itself."""
+        if self.recovery_of is None:
+            return ""
+        if self.second is None:
+            return f"recovery from cut {self.recovery_of}"
+        return f"recovery from a second cut, at entry {self.second} of that from cut {self.recovery_of}"
+
+    @property
+    def recovery_log_files(self) -> tuple[str, ...]:
+        """The files, in the run's folder, of the logs of recoveries up to the one that is cut; none of a cut of the recording itself."""
+        if self.recovery_of is None:
+            return ()
+        first = RECOVERY_LOG_FILE.format(first=self.recovery_of)
+        if self.second is None:
+            return (first,)
+        return (first, SECOND_RECOVERY_LOG_FILE.format(first=self.recovery_of, second=self.second))
 
 
 @dataclass(frozen=True)
@@ -439,6 +480,8 @@ class PointRecord:
     weaker: WeakerCut | None = None
     """of a bad cut: the first of `ordered`, `lost`, `subset-4k` that asks less of a file system and with which this position is bad too. Null where
     it is bad only with its own profile, of good cuts and controls, and in older records, where nobody looked"""
+    recovery_writes: int | None = None
+    """of the whole of a recovery: the writes and discards that it consists of; null of every other cut, and in older records"""
 
     @property
     def volatile_changes(self) -> int:

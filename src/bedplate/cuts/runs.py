@@ -14,6 +14,7 @@ from bedplate.cuts.records import (
     AT_ONCE,
     COMPLETIONS,
     DEVICE_UNIT,
+    EXHAUSTIVE,
     HAS_FUA,
     JOURNAL_LOST,
     PLACED,
@@ -63,6 +64,7 @@ _TELLING: Sequence[tuple[str, Scalar, str]] = (
     (DEVICE_UNIT, 0, "device unit"),
     (STATES, 0, "states"),
     (RECUT, 0, "recut"),
+    (EXHAUSTIVE, 0, "exhaustive"),
 )
 
 _TELLING_LAST: Sequence[tuple[str, Scalar, str]] = (
@@ -240,7 +242,12 @@ def cut_cell_words(cuts: CacheCuts) -> str:
 
 def without_share(cuts: CacheCuts) -> tuple[tuple[CutCounts, str], ...]:
     """The cuts that chance did not place, each kind with its words: they are counted apart everywhere, as a share of them is none."""
-    return ((cuts.sought, "sought"), (cuts.enumerated, "states"), (cuts.recut, "in recovery"))
+    return (
+        (cuts.sought, "sought"),
+        (cuts.enumerated, "states"),
+        (cuts.recut, "in recovery"),
+        (cuts.exhaustive, "at every write of recoveries"),
+    )
 
 
 def weaker_words(count: int) -> str:
@@ -255,7 +262,13 @@ def recovery_words(run: CutRun) -> list[str]:
         return []
     if found.uncounted:
         return list(sentences(found.uncounted))
-    return [f"cuts in recovery: {bound_words(run.verdict.recut)}, of {found.recorded} recoveries"]
+    drawn, every = run.verdict.recut, run.verdict.exhaustive
+    words = [f"cuts in recovery: {bound_words(drawn)}, of {found.recorded} recoveries"] if drawn.cuts else []
+    if found.every_words:
+        words.append(
+            f"cut at every write: {found.every_words}: {every.bad:,} of {format_count(every.cuts, 'cut')} bad"
+        )
+    return words
 
 
 def percent_from_above(share: float) -> str:
@@ -274,6 +287,7 @@ def pooled(runs: Sequence[CutRun], cache: str) -> CacheCuts:
         sought=CutCounts.together(found.sought for found in every),
         enumerated=CutCounts.together(found.enumerated for found in every),
         recut=CutCounts.together(found.recut for found in every),
+        exhaustive=CutCounts.together(found.exhaustive for found in every),
         weaker=CutCounts.together(found.weaker for found in every),
         idle=sum(found.idle for found in every),
         tearing=sum(found.tearing for found in every),

@@ -41,6 +41,7 @@ from bedplate.cuts.records import (
     CACHE_OF_PROFILE,
     COMPLETIONS,
     DEVICE_UNIT,
+    EXHAUSTIVE,
     IMAGE_BYTES,
     IN_FLIGHT,
     LATE,
@@ -56,6 +57,7 @@ from bedplate.cuts.records import (
     Profile,
     RecordingFacts,
     RecoveredPages,
+    recoveries_for,
 )
 from bedplate.model.cell import JOURNAL_IN_RAM, UNTORN_OFF, engine_model
 from bedplate.model.device_cache import CACHE_WORDS, CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
@@ -105,7 +107,7 @@ class CacheCuts:
     `drawn` are those whose position chance chose: of them alone is a share a share. `sought` are those that were placed where something can
     happen: where metadata was seen to wait, where the order of what the engine does shows (`has_order`), or, where writes were completed
     late (`is_late`), behind a flush that met some on their way. `recut` are those in the
-    recovery from another cut. `shown` is the class that all show, None without a cut or in a verdict that is refused. `idle` are the
+    recovery from another cut, and `exhaustive` those of them behind each write of a short one, where chance chose nothing. `shown` is the class that all show, None without a cut or in a verdict that is refused. `idle` are the
     drawn ones at which no write waited for a flush: whatever a device does to its cache, they find nothing. `tearing` are
     the weighted ones of the others that tear within a page. `enumerated` are states that were tried one by one. `weaker` are the bad cuts of
     devices that ask more, which were bad with this one too: they show that it can happen, and are no sample.
@@ -121,11 +123,12 @@ class CacheCuts:
     enumerated: CutCounts = field(default_factory=CutCounts)
     weaker: CutCounts = field(default_factory=CutCounts)
     has_order: bool = False
+    exhaustive: CutCounts = field(default_factory=CutCounts)
 
     @property
     def first_hand(self) -> CutCounts:
         """Those that were made with such a cache."""
-        return CutCounts.together((self.drawn, self.sought, self.enumerated, self.recut))
+        return CutCounts.together((self.drawn, self.sought, self.enumerated, self.recut, self.exhaustive))
 
     @property
     def all_cuts(self) -> CutCounts:
@@ -170,6 +173,32 @@ class Recoveries:
     """recoveries from a cut that were recorded and cut again; empty where none was asked for"""
     refused: tuple[Reason, ...] = ()
     not_made: Reason | None = None
+    exhausted: int = 0
+    """those of them that were cut behind every write"""
+    exhausted_writes: int = 0
+    """and how many writes they have together"""
+    third: int = 0
+    """recoveries from second cuts that were cut behind every write, for third cuts"""
+    left_out: int = 0
+    """recoveries that were to be cut behind every write and are longer than that is done for, or than the plan has cuts for"""
+    left_out_writes: int = 0
+    """the fewest writes of one of these"""
+
+    @property
+    def every_words(self) -> str:
+        """`2 recoveries behind each of their 61 writes, and 7 recoveries from second cuts`; and which were not. Empty where none was to be."""
+        words = []
+        if self.exhausted:
+            words.append(
+                f"{format_count(self.exhausted, 'recovery', 'recoveries')} behind each of {format_count(self.exhausted_writes, 'write')}"
+            )
+        if self.third:
+            words.append(f"{format_count(self.third, 'recovery', 'recoveries')} from second cuts")
+        if self.left_out:
+            words.append(
+                f"not {format_count(self.left_out, 'recovery', 'recoveries')} of {self.left_out_writes:,} writes or more"
+            )
+        return ", ".join(words)
 
     @property
     def uncounted(self) -> tuple[Reason, ...]:
@@ -248,8 +277,13 @@ class PowerCutVerdict:
 
     @property
     def recut(self) -> CutCounts:
-        """Every cut in a recovery."""
+        """Every cut in a recovery that chance placed."""
         return CutCounts.together(self.cuts(cache).recut for cache in CACHES)
+
+    @property
+    def exhaustive(self) -> CutCounts:
+        """Every cut behind each write of a recovery."""
+        return CutCounts.together(self.cuts(cache).exhaustive for cache in CACHES)
 
     @property
     def all_cuts(self) -> CutCounts:
@@ -372,6 +406,8 @@ def counted_words(cuts: CacheCuts) -> str:
         words.append(f"states tried one by one: {cut_words(cuts.enumerated)}")
     if cuts.recut.cuts:
         words.append(f"in recovery {cut_words(cuts.recut)}")
+    if cuts.exhaustive.cuts:
+        words.append(f"at every write of recoveries {cut_words(cuts.exhaustive)}")
     if cuts.weaker.cuts:
         words.append(f"bad with a device that asks more, and with this one too: {finding_words(cuts.weaker)}")
     return "; ".join(words)
@@ -797,10 +833,33 @@ def recoveries_of(visit: VisitRecord, run: RunRecord, cuts: Cuts) -> Recoveries 
     """What became of the recoveries that were to be cut again; None where none was."""
     if cuts.recording is None:
         return None
+    every = run.spec.levels.integer(EXHAUSTIVE) or 0
+    shared_by = recoveries_for(every)
     if cuts.recording.recoveries:
-        return Recoveries(len(cuts.recording.recoveries), len(_wholes(cuts)), recoveries_not_whole(cuts))
-    asked = -(-(run.spec.levels.integer(RECUT) or 0) // RECUTS_EACH)
+        firsts = [record for record in _wholes(cuts) if record.point.second is None]
+        found = Recoveries(len(cuts.recording.recoveries), len(firsts), recoveries_not_whole(cuts))
+        to_be = cuts.recording.recoveries[:shared_by]
+        return _with_every_write(found, cuts, [each for each in firsts if each.point.recovery_of in to_be])
+    asked = max(-(-(run.spec.levels.integer(RECUT) or 0) // RECUTS_EACH), shared_by)
     return Recoveries(asked, 0, not_made=_not_made(visit)) if asked else None
+
+
+def _with_every_write(recoveries: Recoveries, cuts: Cuts, firsts: Iterable[PointRecord]) -> Recoveries:
+    """With those recoveries, by the record of each as a whole, that were to be cut behind every write."""
+    every = [record.point for record in cuts.recuts if record.point.placement is Placement.EVERY]
+    cut = {point.recovery_of for point in every if point.second is None}
+    good = [record for record in firsts if not record.outcome.is_bad]
+    # One without a write, or with a single one, has none between its beginning and its end.
+    done = [each for each in good if each.point.recovery_of in cut or (each.recovery_writes or 0) < 2]
+    others = [each.recovery_writes or 0 for each in good if each not in done]
+    return replace(
+        recoveries,
+        exhausted=len(done),
+        exhausted_writes=sum(each.recovery_writes or 0 for each in done),
+        third=len({(point.recovery_of, point.second) for point in every if point.second is not None}),
+        left_out=len(others),
+        left_out_writes=min(others, default=0),
+    )
 
 
 def _not_made(visit: VisitRecord) -> Reason:
@@ -816,7 +875,7 @@ def recoveries_not_whole(cuts: Cuts) -> tuple[Reason, ...]:
     return tuple(
         because(
             "recovery-not-whole",
-            f"nothing cut the recovery from cut {record.point.recovery_of}, and what it left is found {record.outcome.value}: "
+            f"nothing cut the {record.point.recovery_words}, and what it left is found {record.outcome.value}: "
             f"{'; '.join(record.problems)}",
         )
         for record in _wholes(cuts)
@@ -865,7 +924,8 @@ def _caches(
             drawn=tally((each for each in records if is_drawn(each)), recording),
             sought=tally((each for each in records if is_sought(each)), recording),
             enumerated=tally((each for each in records if is_placed(Placement.ENUMERATED, each)), recording),
-            recut=tally(recuts[cache], recording),
+            recut=tally((each for each in recuts[cache] if not is_placed(Placement.EVERY, each)), recording),
+            exhaustive=tally((each for each in recuts[cache] if is_placed(Placement.EVERY, each)), recording),
             weaker=tally(weaker[cache], recording),
             idle=sum(map(_is_idle, records)),
             tearing=sum(tears_pages(each, page_bytes) for each in records),

@@ -13,7 +13,7 @@ from bedplate.near_names import unknown_name
 
 # Phases: drawn cuts by profile and by the kind of device cache; those that were sought, and those in recovery, by the latter; the
 # pages of the data files.
-CUT, CACHE, SOUGHT, RECUT, PAGES = "cut", "cache", "sought", "recut", "pages"
+CUT, CACHE, SOUGHT, RECUT, EXHAUSTIVE, PAGES = "cut", "cache", "sought", "recut", "exhaustive", "pages"
 
 _CUT_LOWER, _CUT_NEITHER = Better.LOWER, Better.NEITHER
 _CUT_RATIO, _CUT_PROPORTION, _CUT_COUNT = Scale.RATIO, Scale.PROPORTION, Scale.COUNT

@@ -649,6 +649,11 @@ _RECUT_WORDS = (
     "bad cut lowers the class above."
 )
 
+_EVERY_WORDS = (
+    " At every write: cuts behind each write of recoveries that are short, and of recoveries from second cuts there; they show what can "
+    "happen, and not how often."
+)
+
 # Of a recording that nothing cut: it has one row, which says why.
 _NOT_CUT = "not cut"
 
@@ -769,16 +774,24 @@ def _table_of_recoveries(runs: Sequence[tuple[CellFacts, CutRun]]) -> Renderable
     if not asked:
         return None
     table = plain_table()
-    for head in ("cell", "recoveries", "cuts, bad", "found"):
+    for head in ("cell", "recoveries", "cuts, bad"):
         table.add_column(head)
+    has_every = any(run.verdict.exhaustive.cuts for _, run, _ in asked)
+    table.add_column("at every\nwrite, bad", is_there=has_every)
+    table.add_column("found")
     for cell, run, again in asked:
-        tally = run.verdict.recut
+        tally, every = run.verdict.recut, run.verdict.exhaustive
         without = _NOT_MADE if again.not_made is not None else _REFUSED if again.refused else ""
         bad = Text(without or bound_words(tally), style=_style(tally))
         why = again.refused if again.not_made is None else (again.not_made,)
-        found = sentences(why) or [said for said, _ in _found(tally, "")]
-        table.add_row(_name(cell, run), f"{again.recorded} of {again.asked}", bad, "; ".join(found))
-    return Group(Text("\nCuts in recovery", style="bold"), table, Text(_RECUT_WORDS, style="dim"))
+        found = sentences(why) or [said for each in (tally, every) for said, _ in _found(each, "")]
+        every_bad = Text(f"{every.bad:,} of {every.cuts:,}" if every.cuts else "–", style=_style(every))
+        recoveries = f"{again.recorded} of {again.asked}"
+        table.add_row(_name(cell, run), recoveries, bad, every_bad, "; ".join(found))
+    every_words = _EVERY_WORDS if has_every else ""
+    return Group(
+        Text("\nCuts in recovery", style="bold"), table, Text(f"{_RECUT_WORDS}{every_words}", style="dim")
+    )
 
 
 def _has_sought(runs: Sequence[tuple[CellFacts, CutRun]]) -> bool:
@@ -865,6 +878,7 @@ def _findings(found: CacheCuts) -> Iterator[tuple[str, str]]:
         ("sought: ", found.sought),
         ("enumerated: ", found.enumerated),
         ("in recovery: ", found.recut),
+        ("at every write of recoveries: ", found.exhaustive),
         ("of other devices: ", found.weaker),
     ):
         yield from _found(tally, kind)
@@ -938,6 +952,13 @@ def _recovery(run: CutRun) -> dict[str, Any] | None:
     return {
         **_counts(run.verdict.recut),
         "caches": {cache: _counts(run.verdict.cuts(cache).recut) for cache in CACHES},
+        "exhaustive": {
+            **json_fields(run.verdict.exhaustive, _COUNTS),
+            "caches": {cache: json_fields(run.verdict.cuts(cache).exhaustive, _COUNTS) for cache in CACHES},
+            **json_fields(
+                recoveries, "recoveries=exhausted writes=exhausted_writes third left_out left_out_writes"
+            ),
+        },
         **json_fields(recoveries, "recoveries_asked=asked recoveries=recorded refused not_made"),
     }
 

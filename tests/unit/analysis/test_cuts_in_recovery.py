@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from rich.console import Console
-from tests.support.studies.synthetic_power_cuts import DATASET, power_cut_study, recut_study
+from tests.support.studies.synthetic_power_cuts import DATASET, power_cut_study, recut_study, write_points
 
 from bedplate.analysis.answer import headline, headline_lines
 from bedplate.analysis.condition import BAD, PROMISED, Truth, cut_truth
@@ -18,10 +18,19 @@ from bedplate.analysis.mail import mail_text
 from bedplate.analysis.overview import CellFacts, Overview, overview
 from bedplate.cli.app import program
 from bedplate.cuts.points import read_cuts
-from bedplate.cuts.records import RECORDING_FILE, RecordingFacts
+from bedplate.cuts.records import (
+    POINTS_FILE,
+    RECORDING_FILE,
+    Placement,
+    PointOutcome,
+    PointRecord,
+    Profile,
+    RecordingFacts,
+)
 from bedplate.cuts.runs import recovery_words
 from bedplate.cuts.verdict import Recoveries, recoveries_of
 from bedplate.export.tables import export
+from bedplate.figures.run import make_figures
 from bedplate.model import codec
 from bedplate.model.reason import because
 from bedplate.model.visit import RunRecord, VisitRecord
@@ -129,7 +138,7 @@ def test_they_are_exported_and_listed(study: Path, found: Overview, tmp_path: Pa
     assert "2 of 16 in recovery" in said
     one = ["power-cut", "points", str(study), "ext4-pg8k-barrier"]
     listed = CliRunner().invoke(program, one, standalone_mode=False).output
-    assert "recovery from 0: loss" in listed
+    assert "recovery from cut 0: loss" in listed
 
 
 def test_points_name_a_recovery_that_counts_for_nothing_and_count_no_controls(study: Path) -> None:
@@ -198,3 +207,98 @@ def test_a_study_without_any_says_nothing_of_them(tmp_path: Path) -> None:
     study = power_cut_study(tmp_path / "plain")
     assert "recovery" not in printed(study)
     assert all([] == recovery_words(run) for cell in overview(study).cells.values() for run in cell.cuts)
+
+
+EVERY = 300
+
+
+@pytest.fixture(scope="module")
+def exhausted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """XFS, of which a third cut alone is bad; of the second recovery that was to be cut at every write there were too many."""
+    study = recut_study(tmp_path_factory.mktemp("exhausted") / "study")
+    (run,) = study.glob(f"visits/xfs*/{DATASET.id}/*/runs/*")
+    points = [
+        codec.loads(PointRecord, line, source="a line")
+        for line in (run / POINTS_FILE).read_text().splitlines()
+    ]
+    wholes = {each.point.recovery_of: each for each in points if each.point.placement is Placement.WHOLE}
+    points = [
+        replace(each, recovery_writes={0: 4, 4: 512}[each.point.recovery_of or 0])
+        if each in wholes.values()
+        else each
+        for each in points
+    ]
+    end = wholes[0]
+    for number, (second, profile, outcome) in enumerate(
+        (
+            *((None, Profile.ORDERED, PointOutcome.OK) for _ in range(3)),
+            (None, Profile.WHOLE, PointOutcome.OK),
+            (17, Profile.ORDERED, PointOutcome.OK),
+            (17, Profile.ORDERED, PointOutcome.LOST),
+        ),
+        start=2000,
+    ):
+        point = replace(
+            end.point,
+            number=number,
+            position=number,
+            profile=profile,
+            placement=Placement.EVERY,
+            second=second,
+        )
+        points.append(replace(end, point=point, outcome=outcome, lost_transactions=2 * outcome.is_bad))
+    points.append(replace(end, point=replace(end.point, number=2900, second=17), recovery_writes=3))
+    write_points(run / POINTS_FILE, points)
+    record = json.loads((run / "record.json").read_text())
+    record["spec"]["levels"]["exhaustive"] = 2 * EVERY
+    (run / "record.json").write_text(json.dumps(record))
+    make_figures(run.parents[1], run)
+    return study
+
+
+def test_a_bad_cut_at_every_write_makes_a_cell_unsafe_and_is_counted_apart(exhausted: Path) -> None:
+    xfs = cell_of(overview(exhausted), "xfs")
+    (run,) = xfs.cuts
+    assert (16, 0) == (run.verdict.recut.cuts, run.verdict.recut.bad)
+    assert (6, 1) == (run.verdict.exhaustive.cuts, run.verdict.exhaustive.bad)
+    assert xfs.durability is not None
+    assert ("unsafe", "unsafe") == (xfs.durability.volatile_cache, xfs.durability.protected_cache)
+    assert any("at every write of recoveries 1 of 5 bad" in each.sentence for each in xfs.durability.reasons)
+    assert Truth.HOLDS is cut_truth(BAD, [run])
+    assert [
+        "cuts in recovery: 0 of 16, < 21 %, of 2 recoveries",
+        (
+            "cut at every write: 1 recovery behind each of 4 writes, 1 recovery from second cuts, "
+            "not 1 recovery of 512 writes or more: 1 of 6 cuts bad"
+        ),
+    ] == recovery_words(run)
+
+
+def test_cuts_at_every_write_have_no_bound_and_are_said_everywhere(exhausted: Path, tmp_path: Path) -> None:
+    found = overview(exhausted)
+    xfs = cell_of(found, "xfs")
+    (document,) = power_cut_table_document(xfs)
+    every = document["recovery"]["exhaustive"]
+    assert (6, 1, 1, 4, 1, 1, 512) == tuple(
+        every[name]
+        for name in ("cuts", "bad", "recoveries", "writes", "third", "left_out", "left_out_writes")
+    )
+    assert "bad_share_high" not in every
+    assert 1 == every["caches"]["protected"]["bad"]
+    text = printed(exhausted)
+    assert "1 of 6" in text
+    assert "At every write:" in text
+    row = cut_row(found, "xfs")
+    assert any("at every write of recoveries: 1 loss" in cache.drawn for cache in row.caches)
+    words = " ".join(line.text.replace("\N{NO-BREAK SPACE}", " ") for line in headline_lines(headline(found)))
+    assert "1 of 5 at every write of recoveries" in words
+    export(exhausted, tmp_path / "all.json")
+    tables = json.loads((tmp_path / "all.json").read_text())
+    verdict = next(row for row in tables["verdicts"] if row["cell"] == xfs.id)
+    assert (6, 1, 1, 1) == tuple(
+        verdict[name] for name in ("exhaustive_cuts", "exhaustive_bad", "exhausted", "third")
+    )
+    assert {None, 17} == {row["second"] for row in tables["power_cuts"] if row["cell"] == xfs.id}
+    one = ["power-cut", "points", str(exhausted), "xfs"]
+    listed = CliRunner().invoke(program, one, standalone_mode=False).output
+    assert "recovery from a second cut, at entry 17 of that from cut 0: loss" in listed

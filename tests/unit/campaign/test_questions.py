@@ -51,7 +51,7 @@ def minutes_of(question: Question) -> float:
         (safe_question(HERE, OFF, ("ext4",), points=4), 2, 1, 2),
         (safe_question(HERE, {"wal_sync_method": ("open_sync", "fdatasync")}, ("xfs",)), 2, 1, 4),
         (safe_question(HERE, {**OFF, "synchronous_commit": ("off",)}, ()), 6, 1, 6),
-        (engine_question(HERE, TOY, {}, ("ext4",)), 1, 1, 2),
+        (engine_question(HERE, TOY, {}, ("ext4",)), 1, 1, 3),
         (engine_question(HERE, TOY, FAULTS, ()), 6, 1, 6),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import lzma
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from bedplate.cuts.records import (
     LOG_FILE,
     POINTS_FILE,
     RECOVERY_LOG_FILE,
+    SECOND_RECOVERY_LOG_FILE,
     CutPoint,
     Placement,
     PointOutcome,
@@ -353,7 +354,10 @@ def test_cuts_of_recoveries_are_asked_for_with_the_log_of_theirs(
     run = find_run(study, "btrfs")
     with_log(run)
     (run / RECOVERY_LOG_FILE.format(first=0)).write_bytes(lzma.compress(b"a recovery"))
-    points = (replace(CUT, number=7, recovery_of=0), CUT, replace(CUT, number=8, recovery_of=0))
+    behind = SECOND_RECOVERY_LOG_FILE.format(first=0, second=17)
+    (run / behind).write_bytes(lzma.compress(b"behind a second cut"))
+    again = replace(CUT, number=7, recovery_of=0)
+    points = (again, CUT, replace(again, number=8), replace(again, number=9, second=17))
 
     def replayed(
         _: Path, job: ReplayJob, report: Callable[[str], None], **__: object
@@ -361,15 +365,18 @@ def test_cuts_of_recoveries_are_asked_for_with_the_log_of_theirs(
         report("said")
         return map(came_of, job.points)
 
-    def judged(_: Path, job: ReplayJob, point: CutPoint, *, recovery: Path, **__: object) -> PointRecord:
-        assert b"a recovery" == recovery.read_bytes()
+    def judged(
+        _: Path, job: ReplayJob, point: CutPoint, *, recoveries: Sequence[Path], **__: object
+    ) -> PointRecord:
+        contents = [b"a recovery"] if point.second is None else [b"a recovery", b"behind a second cut"]
+        assert contents == [path.read_bytes() for path in recoveries]
         return came_of(point)
 
     monkeypatch.setattr(cut_questions, "replayed", replayed)
     monkeypatch.setattr(cut_questions, "judge_alone", judged)
     told: list[str] = []
     found = list(cut_questions.outcomes(CutQuestion(str(run), JOB, points), told.append))
-    assert [0, 7, 8] == [record.point.number for record in found]
+    assert [0, 7, 8, 9] == [record.point.number for record in found]
     assert ["said"] == told
 
 

@@ -390,8 +390,10 @@ def test_recoveries_of_each_engine_and_of_external_journals_are_cut(machine: Mak
     inside = {(engine, kind, None) for engine in engines for kind in ("ext4", "xfs", "btrfs")}
     assert {*inside, ("lmdb", "ext4", "kept"), ("lmdb", "xfs", "kept")} == set(found)
     assert 14 == len(found)
-    assert {40} == {
-        load.dataset.levels.integer("recut") for planned in expansion.cells for load in planned.loads
+    assert {(40, 300)} == {
+        (load.dataset.levels.integer("recut"), load.dataset.levels.integer("exhaustive"))
+        for planned in expansion.cells
+        for load in planned.loads
     }
 
 

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,7 +24,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self, TypeVar
 
 from bedplate import registry
 from bedplate.cuts.blame import Found
-from bedplate.cuts.choice import Recut, building_order, recovery_points
+from bedplate.cuts.choice import (
+    Recut,
+    building_order,
+    every_cut,
+    recovery_length,
+    recovery_points,
+    second_cut,
+    second_positions,
+)
 from bedplate.cuts.faults import ByteRange
 from bedplate.cuts.log import (
     DEVICE_NAMES,
@@ -41,7 +49,6 @@ from bedplate.cuts.records import (
     DRAWN,
     JOURNAL_KEPT,
     RAM_JOURNAL,
-    RECOVERY_LOG_FILE,
     UNIT_PROFILES,
     USUAL_SECTOR_BYTES,
     CutPoint,
@@ -492,7 +499,7 @@ class ReplayJob:
     @property
     def most_records(self) -> int:
         """How many there are if each recovery is cut again: of each point, each cut in recovery, and each recovery as a whole."""
-        return len(self.points) + sum(recut.cuts + 1 for recut in self.recuts)
+        return len(self.points) + sum(recut.cuts + 1 + recut.exhaustive for recut in self.recuts)
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -551,8 +558,18 @@ class Examiner(Protocol):
         """Build an image and say what came of it."""
 
 
+@dataclass(frozen=True)
+class _Recovery:
+    """A recovery that was recorded: its log, what came of it, and what ended a first look at the same image, None without one."""
+
+    log: Log
+    recovered: Recovered
+    answer: OracleAnswer | None
+    first_look: str | None
+
+
 class SecondCuts:
-    """Cuts recoveries again in `directory`, one after the other; the log of one with a bad cut is packed into `kept`."""
+    """Cuts recoveries again in `directory`, one after the other; the log of one with a bad cut is packed into the folder for logs."""
 
     def __init__(
         self, job: ReplayJob, directory: Path, examiner: Examiner, *, commands: Commands, workers: int
@@ -565,8 +582,97 @@ class SecondCuts:
 
     def cut(
         self, recut: Recut, built: Built, promised: Acknowledged, *, recorder: Path, log_folder: Path
-    ) -> list[PointRecord]:
-        """What came of each cut in the recovery from `built`, and of the whole recovery; of that alone where it is bad."""
+    ) -> Iterator[PointRecord]:
+        """What came of each cut in the recovery from `built`, and of the whole recovery; of that alone where it is bad.
+
+        Of a short one also behind each write, and behind second cuts, as far as the recovery's share of such cuts goes.
+        """
+        with self._recorded(built, promised, recorder=recorder) as recovery:
+            *drawn, whole = recovery_points(
+                recovery.log, recut, profiles=self._job.profiles, window_bytes=self._job.window_bytes
+            )
+            every = every_cut(
+                recovery.log,
+                whole,
+                number=whole.number + 1,
+                most=recut.exhaustive,
+                window_bytes=self._job.window_bytes,
+            )
+            records = self._judge_all(recovery, (*drawn, *every), whole, built, promised)
+            yield from records
+            is_bad = any(record.outcome.is_bad for record in records)
+            if every and len(records) > 1:
+                # After a bad cut another one shows nothing that was not there before it.
+                good = {
+                    each.point.position
+                    for each in records
+                    if each.point.placement is Placement.EVERY
+                    and each.point.profile is Profile.ORDERED
+                    and not each.outcome.is_bad
+                }
+                free = range(every[-1].number + 1, whole.number + 1 + recut.exhaustive)
+                behind = self._behind(
+                    recovery.log,
+                    whole,
+                    good=good,
+                    free=free,
+                    built=built,
+                    promised=promised,
+                    recorder=recorder,
+                    log_folder=log_folder,
+                )
+                for record in behind:
+                    yield record
+                    is_bad |= record.outcome.is_bad
+            if is_bad:
+                self._keep(whole, log_folder)
+
+    def _behind(
+        self,
+        log: Log,
+        whole_cut: CutPoint,
+        *,
+        good: Collection[int],
+        free: range,
+        built: Built,
+        promised: Acknowledged,
+        recorder: Path,
+        log_folder: Path,
+    ) -> Iterator[PointRecord]:
+        """What came of third cuts, behind each write of recoveries from second cuts at these positions, as long as numbers are free for them."""
+        folder = self._folder / "behind"
+        for position in second_positions(log):
+            if position not in good or not free:
+                continue
+            second_end = replace(whole_cut, second=position)
+            folder.mkdir()
+            try:
+                second = second_image(self._job, log, second_end, built, folder)
+                behind = SecondCuts(
+                    self._job, folder, self._examiner, commands=self._commands, workers=self._workers
+                )
+                with behind._recorded(second, promised, recorder=recorder) as recovery:
+                    second_end = replace(second_end, position=len(recovery.log), number=free.start)
+                    points = every_cut(
+                        recovery.log,
+                        second_end,
+                        number=free.start + 1,
+                        most=len(free) - 1,
+                        window_bytes=self._job.window_bytes,
+                    )
+                    if not points and recovery_length(recovery.log) > 1:
+                        return
+                    free = free[len(points) + 1 :]
+                    records = behind._judge_all(recovery, points, second_end, second, promised)
+                    yield from records
+                    if any(record.outcome.is_bad for record in records):
+                        behind._keep(second_end, log_folder)
+            finally:
+                shutil.rmtree(folder)
+
+    @contextmanager
+    def _recorded(self, built: Built, promised: Acknowledged, *, recorder: Path) -> Iterator[_Recovery]:
+        """The recovery from `built`, as long as its log is looked at."""
         self._examiner.room.demand(built.images * _IMAGES_AT_ONCE)
         self._folder.mkdir()
         try:
@@ -578,27 +684,39 @@ class SecondCuts:
                 self._folder.mkdir()
                 recovered, answer = self._record(recorder, built, promised)
             with read_log(self._folder / _LOG) as log:
-                points = recovery_points(
-                    log, recut, profiles=self._job.profiles, window_bytes=self._job.window_bytes
-                )
-                recovered = _with_page_writes(recovered, log, self._job.profiles)
-                whole = points[-1]
-                cut = window(log, whole, self._job.window_bytes)
-                record = judge(whole, cut, promised, recovered, answer)
-                record = looked_again(reason, why_again(recovered, answer), record)
-                found = [record]
-                if not record.outcome.is_bad:
-                    # The whole is judged by its image as each cut is; how it was written is known of the recording alone.
-                    replayed = self.replayed(log, points, built, promised)
-                    found = [
-                        replace(each, pages=recovered.pages) if each.point == whole else each
-                        for each in replayed
-                    ]
-            if any(record.outcome.is_bad for record in found):
-                _keep(self._folder / _LOG, log_folder / RECOVERY_LOG_FILE.format(first=recut.first))
-            return found
+                yield _Recovery(log, _with_page_writes(recovered, log, self._job.profiles), answer, reason)
         finally:
             shutil.rmtree(self._folder)
+
+    def _judge_all(
+        self,
+        recovery: _Recovery,
+        points: Sequence[CutPoint],
+        whole_cut: CutPoint,
+        built: Built,
+        promised: Acknowledged,
+    ) -> list[PointRecord]:
+        """What came of the cuts of a recovery and of the whole of it; of that alone where it is bad."""
+        log, recovered = recovery.log, recovery.recovered
+        cut = window(log, whole_cut, self._job.window_bytes)
+        record = judge(whole_cut, cut, promised, recovered, recovery.answer)
+        again = why_again(recovered, recovery.answer)
+        record = replace(
+            looked_again(recovery.first_look, again, record), recovery_writes=recovery_length(log)
+        )
+        if record.outcome.is_bad:
+            return [record]
+        # The whole is judged by its image as each cut is; how it was written is known of the recording alone.
+        return [
+            replace(each, pages=recovered.pages, recovery_writes=record.recovery_writes)
+            if each.point == whole_cut
+            else each
+            for each in self.replayed(log, (*points, whole_cut), built, promised)
+        ]
+
+    def _keep(self, whole_cut: CutPoint, log_folder: Path) -> None:
+        with LogPacking(self._folder / _LOG, log_folder / whole_cut.recovery_log_files[-1]) as packing:
+            packing.finish()
 
     def replayed(
         self, log: Log, points: Sequence[CutPoint], built: Built, promised: Acknowledged
@@ -642,6 +760,19 @@ def _with_page_writes(recovered: Recovered, log: Log, profiles: Sequence[Profile
     return replace(recovered, pages=replace(recovered.pages, writes=writes, uncovered_writes=uncovered))
 
 
+def second_image(job: ReplayJob, log: Log, third: CutPoint, built: Built, folder: Path) -> Built:
+    """The images, in `folder`, of the second cut of a third one, in the recovery that `log` has and that was recorded on those of `built`."""
+    return rebuild(
+        log,
+        second_cut(third),
+        folder,
+        job.sizes,
+        window_bytes=job.window_bytes,
+        lost_devices=(JOURNAL,) if job.loses_journal else (),
+        base=built.images,
+    )
+
+
 @contextmanager
 def below_recorder(
     job: ReplayJob, built: Built, driver: Path, folder: Path, *, commands: Commands, workers: int
@@ -668,11 +799,6 @@ def _fill(store: Path, image: Path) -> None:
         fill_from(image, target)
     finally:
         os.close(target)
-
-
-def _keep(log: Path, target: Path) -> None:
-    with LogPacking(log, target) as packing:
-        packing.finish()
 
 
 # The mark in the log where pressure begins, and the part of the recording that has none.
@@ -1190,21 +1316,23 @@ def judge_alone(
     *,
     memory: Path,
     ledger: Holdings,
-    recovery: Path | None = None,
+    recoveries: Sequence[Path] = (),
 ) -> PointRecord:
-    """What came of one point; `recovery` is the log of the recovery that it cuts, None for a cut of the recording itself."""
-    more = () if recovery is None else ("--recovery", str(recovery))
+    """What came of one point; `recoveries` are the logs up to that of the recovery that it cuts, none for a cut of the recording itself."""
+    more = recovery_options(recoveries)
     with Workers(log, _alone(job, point), 1, memory=memory, ledger=ledger, worker_options=more) as running:
         (record,) = running.records(lambda _: None)
     return record
 
 
 def image_of(
-    log: Path, job: ReplayJob, point: CutPoint, *, memory: Path, keep: Path, recovery: Path | None = None
+    log: Path, job: ReplayJob, point: CutPoint, *, memory: Path, keep: Path, recoveries: Sequence[Path] = ()
 ) -> Built:
-    """One point's image in `keep`, as the cut left it; nothing is mounted. `recovery` as for `judged`."""
+    """One point's image in `keep`, as the cut left it; nothing is mounted. `recoveries` as for `judge_alone`."""
     with ExitStack() as opened, tempfile.TemporaryDirectory(dir=memory) as folder:
-        return rebuilt(opened.enter_context(read_log(log)), _alone(job, point), Path(folder), keep, recovery)
+        return rebuilt(
+            opened.enter_context(read_log(log)), _alone(job, point), Path(folder), keep, recoveries
+        )
 
 
 def _alone(job: ReplayJob, point: CutPoint) -> ReplayJob:
@@ -1222,12 +1350,12 @@ def inquire(
     memory: Path,
     ledger: Holdings,
     recording_file: Path,
-    recovery: Path | None = None,
+    recoveries: Sequence[Path] = (),
 ) -> Found:
-    """Why a point is bad, by `most` replays at most; the facts of its `recording_file` bound losses, `recovery` as for `judged`."""
+    """Why a point is bad, by `most` replays at most; the facts of its `recording_file` bound losses, `recoveries` as for `judge_alone`."""
     # A worker stands elsewhere.
     more = ["--most", str(most), "--recording", str(recording_file.absolute())]
-    more += [] if recovery is None else ["--recovery", str(recovery)]
+    more += recovery_options(recoveries)
     alone = _alone(job, point)
     with Workers(
         log, alone, 1, memory=memory, ledger=ledger, worker_options=more, program=INQUESTS
@@ -1236,16 +1364,38 @@ def inquire(
     return found
 
 
-def rebuilt(log: Log, job: ReplayJob, folder: Path, keep: Path, recovery: Path | None) -> Built:
-    """The image in `keep` of the job's last point; of a cut in recovery on the image of the first one, which is built in `folder`."""
+def recovery_options(recoveries: Iterable[Path]) -> list[str]:
+    """As options of a worker: the logs of recoveries, each of which was recorded on a cut of the one before."""
+    return [word for path in recoveries for word in ("--recovery", str(path))]
+
+
+def rebuilt(log: Log, job: ReplayJob, folder: Path, keep: Path, recoveries: Sequence[Path]) -> Built:
+    """The image in `keep` of the job's last point; of a cut in recovery on that of the first one, which is built in `folder`."""
+    point = job.points[-1]
     build = partial(
         rebuild, window_bytes=job.window_bytes, lost_devices=(JOURNAL,) if job.loses_journal else ()
     )
-    if recovery is None:
-        return build(log, job.points[-1], keep, job.sizes, measured_from=job.measured_from)
-    first = build(log, job.points[0], folder, job.sizes, measured_from=job.measured_from)
-    with read_log(recovery) as again:
-        return build(again, job.points[-1], keep, job.sizes, base=first.images)
+    if not recoveries:
+        return build(log, point, keep, job.sizes, measured_from=job.measured_from)
+    base = build(log, job.points[0], folder, job.sizes, measured_from=job.measured_from)
+    with ExitStack() as opened:
+        logs = [opened.enter_context(read_log(path)) for path in recoveries]
+        base = on_second(job, logs, point, base, folder)
+        return build(logs[-1], point, keep, job.sizes, base=base.images)
+
+
+def on_second(
+    job: ReplayJob, recovery_logs: Sequence[Log], point: CutPoint, built: Built, folder: Path
+) -> Built:
+    """What the recovery that a point cuts began with: images of the first cut, or in `folder` of the second one of a third.
+
+    `recovery_logs` are those of `recovery_options`.
+    """
+    if point.second is None:
+        return built
+    place = folder / "second"
+    place.mkdir(exist_ok=True)
+    return second_image(job, recovery_logs[0], point, built, place)
 
 
 def worker_count(job: ReplayJob, *, log_bytes: int, room_bytes: int, processors: int | None = None) -> int:

@@ -54,7 +54,7 @@ from bedplate.workloads.power_cut.cut_questions import (
     inquest,
     job_of,
     record_of,
-    recovery_of,
+    recoveries_of,
 )
 from bedplate.workloads.power_cut.log import unpacked
 
@@ -429,7 +429,7 @@ def bundled(
             f"nothing checks {job.subject.engine} without bedplate; `power-cut replay` builds the image of the cut"
         )
     with unpacked(folder) as kept:
-        recovery = recovery_of(point, folder, kept)
+        recoveries = recoveries_of(point, folder, kept)
         blame = (
             inquest(folder, job, point, kept, most=most) if guest is None else guest.inquest(point, most=most)
         )
@@ -439,10 +439,10 @@ def bundled(
             raise StudyError(f"point {point.number}: {story.reason}; there is nothing to show")
         with ExitStack() as opened:
             log = opened.enter_context(read_log(kept.log))
-            cut_log = log if recovery is None else opened.enter_context(read_log(recovery))
+            cut_log = opened.enter_context(read_log(recoveries[-1])) if recoveries else log
             first = next((each for each in job.points if each.number == point.recovery_of), None)
             promised = Acknowledgements(log).before((first or point).position).highest
-            names = _images(log, job, blame, memory=kept.memory, output=output, recovery=recovery)
+            names = _images(log, job, blame, memory=kept.memory, output=output, recoveries=recoveries)
             _write_texts(output, story, cut_log, blame, promised)
         _write_scripts(output, job, names, reproduction)
         _versions(output, folder, job)
@@ -474,7 +474,7 @@ def _write_scripts(output: Path, job: ReplayJob, names: tuple[str, ...], reprodu
 
 
 def _images(
-    log: Log, job: ReplayJob, blame: Found, *, memory: Path, output: Path, recovery: Path | None
+    log: Log, job: ReplayJob, blame: Found, *, memory: Path, output: Path, recoveries: Sequence[Path]
 ) -> tuple[str, ...]:
     """The packed images, and what mends them; their names."""
     commands = Commands()
@@ -486,7 +486,7 @@ def _images(
     def image(point: CutPoint, place: str) -> tuple[Path, ...]:
         alone = replace(job, points=(*first, point), recuts=())
         (places["first"]).mkdir(exist_ok=True)
-        return rebuilt(log, alone, places["first"], places[place], recovery).images
+        return rebuilt(log, alone, places["first"], places[place], recoveries).images
 
     bad = image(blame.smallest, "bad")
     for path in bad:

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from bedplate.cuts.blame import BlameEvidence, Found, Repeatability
 from bedplate.cuts.points import read_cuts
-from bedplate.cuts.records import LOG_FILE, RECORDING_FILE, RECOVERY_LOG_FILE, CutPoint, PointRecord
+from bedplate.cuts.records import LOG_FILE, RECORDING_FILE, CutPoint, PointRecord
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError, RequirementMissing, StudyError
 from bedplate.filesystem.registry import filesystem_for
 from bedplate.host.facts import read_machine
@@ -76,7 +76,7 @@ def inquest(folder: Path, job: ReplayJob, point: CutPoint, unpacked_log: Unpacke
         memory=unpacked_log.memory,
         ledger=unpacked_log.ledger,
         recording_file=folder / RECORDING_FILE,
-        recovery=recovery_of(point, folder, unpacked_log),
+        recoveries=recoveries_of(point, folder, unpacked_log),
     )
 
 
@@ -94,27 +94,28 @@ def outcomes(question: CutQuestion, report: Callable[[str], None]) -> Iterator[P
                 unpacked_log.log, job, report, memory=unpacked_log.memory, ledger=unpacked_log.ledger
             )
         for point in question.points:
-            if (recovery := recovery_of(point, folder, unpacked_log)) is not None:
+            if recoveries := recoveries_of(point, folder, unpacked_log):
                 yield judge_alone(
                     unpacked_log.log,
                     question.job,
                     point,
                     memory=unpacked_log.memory,
                     ledger=unpacked_log.ledger,
-                    recovery=recovery,
+                    recoveries=recoveries,
                 )
 
 
-def recovery_of(point: CutPoint, folder: Path, unpacked_log: UnpackedLog) -> Path | None:
-    """The log of the recovery that a point cuts, unpacked once; None of a cut of the recording itself."""
-    if point.recovery_of is None:
-        return None
-    path = unpacked_log.memory / f"recovery-{point.recovery_of}"
-    if not path.exists():
-        # A recovery is recorded on its own, with the room of a recording.
-        most_bytes = min(LOG_BYTES_MOST, free_bytes(unpacked_log.memory) * 3 // 4)
-        unpack_log(folder / RECOVERY_LOG_FILE.format(first=point.recovery_of), path, most_bytes)
-    return path
+def recoveries_of(point: CutPoint, folder: Path, unpacked_log: UnpackedLog) -> tuple[Path, ...]:
+    """The logs up to that of the recovery that a point cuts, each unpacked once; none of a cut of the recording itself."""
+    found = []
+    for name in point.recovery_log_files:
+        path = unpacked_log.memory / Path(name).stem
+        if not path.exists():
+            # A recovery is recorded on its own, with the room of a recording.
+            most_bytes = min(LOG_BYTES_MOST, free_bytes(unpacked_log.memory) * 3 // 4)
+            unpack_log(folder / name, path, most_bytes)
+        found.append(path)
+    return tuple(found)
 
 
 def answer_events(record: object) -> Iterator[Mapping[str, Scalar]]:

@@ -83,6 +83,10 @@ def _counted_recuts(run: CutRun) -> CutCounts | None:
     return None if run.verdict.recoveries is None or _uncounted(run) else run.verdict.recut
 
 
+def _counted_exhaustive(run: CutRun) -> CutCounts | None:
+    return None if run.verdict.recoveries is None or _uncounted(run) else run.verdict.exhaustive
+
+
 _VERDICTS: Table[_Verdict] = Table(
     (
         *KEY_COLUMNS,
@@ -137,6 +141,12 @@ _VERDICTS: Table[_Verdict] = Table(
             "cuts of these, the bad ones, and the upper end of the exact 95 % interval of their share; empty where they do not count",
             has_share=True,
         ),
+        *_counts(
+            "exhaustive",
+            _counted_exhaustive,
+            "cuts behind each write of short recoveries, third cuts among them, and the bad ones; no share of anything. Empty where they do not count",
+        ),
+        *field_columns(Recoveries, lambda row: row.record.verdict.recoveries, "exhausted third"),
         Column(
             "recovery_refused",
             lambda row: "; ".join(sentences(_uncounted(row.record))),
@@ -165,7 +175,7 @@ _CUTS: Table[RunRow[_Cut]] = Table(
         *field_columns(
             CutPoint,
             lambda row: row.record.record.point,
-            "number position profile placement control recovery_of",
+            "number position profile placement control recovery_of second",
         ),
         Column(
             "finding",

@@ -14,7 +14,7 @@ from bedplate.figures.run import FigureMaker, Made, run_figures
 from bedplate.model import codec
 from bedplate.model.device_cache import CACHES
 from bedplate.model.figure import Figure, RunFigures
-from bedplate.model.metrics import CACHE, CUT, PAGES, RECUT, SOUGHT, figure
+from bedplate.model.metrics import CACHE, CUT, EXHAUSTIVE, PAGES, RECUT, SOUGHT, figure
 from bedplate.model.reason import Reason, because
 from bedplate.model.rules import NOT_COMPLETED, NOTHING_MEASURED, RunRules, unreadable
 from bedplate.model.visit import Outcome, RunRecord, Validity, VisitRecord
@@ -96,10 +96,11 @@ def _figures(verdict: PowerCutVerdict, cuts: Cuts) -> Iterator[Figure]:
         if found.drawn.cuts:
             yield figure("power_cuts", found.drawn.cuts, phase=CACHE, item=cache)
             yield from _bad(found.drawn, phase=CACHE, item=cache)
-        if found.sought.cuts:
-            # No share: they were sought where they are bad, if anywhere.
-            yield figure("power_cuts", found.sought.cuts, phase=SOUGHT, item=cache)
-            yield figure("power_cuts_bad", found.sought.bad, phase=SOUGHT, item=cache)
+        for phase, tally in ((SOUGHT, found.sought), (EXHAUSTIVE, found.exhaustive)):
+            if tally.cuts:
+                # No share: chance did not place them.
+                yield figure("power_cuts", tally.cuts, phase=phase, item=cache)
+                yield figure("power_cuts_bad", tally.bad, phase=phase, item=cache)
         if found.recut.cuts:
             yield figure("power_cuts", found.recut.cuts, phase=RECUT, item=cache)
             yield from _bad(found.recut, phase=RECUT, item=cache)

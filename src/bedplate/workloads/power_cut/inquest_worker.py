@@ -13,7 +13,7 @@ from bedplate.cuts.records import RecordingFacts
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, BedplateError
 from bedplate.host.mount import let_go_of_foreign_mounts, paths_in
 from bedplate.model import codec
-from bedplate.workloads.power_cut.bench import ImageBuilder, ReplayJob
+from bedplate.workloads.power_cut.bench import ImageBuilder, ReplayJob, on_second
 from bedplate.workloads.power_cut.inquest import Cut, Inquest
 from bedplate.workloads.power_cut.worker import WorkerShare
 
@@ -27,12 +27,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--share", type=int, default=0, help="as for `worker.py`, where there are several")
     parser.add_argument("--of", type=int, default=1)
     parser.add_argument("--most", type=int, required=True, help="the most replays")
-    parser.add_argument("--recovery", type=Path, help="the log of the recovery from the job's first point")
+    parser.add_argument("--recovery", type=Path, action="append", default=[], help="as for `worker.py`")
     parser.add_argument("--recording", type=Path, required=True, help="the facts of the recording")
     given = parser.parse_args(arguments)
     try:
         job = codec.read(ReplayJob, given.job)
-        files = (given.job, given.log, given.directory, given.recovery, given.recording)
+        files = (given.job, given.log, given.directory, *given.recovery, given.recording)
         let_go_of_foreign_mounts((*filter(None, files), *paths_in(codec.to_json(job))))
         print(codec.dumps(_hold_inquest(job, given), indent=None), flush=True)
     except BedplateError as error:
@@ -47,13 +47,15 @@ def _hold_inquest(job: ReplayJob, arguments: argparse.Namespace) -> Found:
         mine = WorkerShare(job, log, arguments.directory, workers=arguments.of)
         builder = stack.enter_context(mine.builder())
         point, recording = job.points[-1], codec.read(RecordingFacts, arguments.recording)
-        if arguments.recovery is None:
+        if not arguments.recovery:
             promised = mine.marks.before(point.position)
             cut = Cut(log, point, job.measured_from, promised, mine.marks, recording)
             return Inquest(job, cut, builder, mine.site, arguments.most).hold()
         first_point = job.points[0]
         first = stack.enter_context(mine.first(first_point, builder))
-        again = stack.enter_context(read_log(arguments.recovery))
+        logs = [stack.enter_context(read_log(path)) for path in arguments.recovery]
+        again = logs[-1]
+        base = on_second(job, logs, point, first, arguments.directory / "first")
         folder = arguments.directory / "recovery"
         folder.mkdir()
         of_recovery = stack.enter_context(
@@ -63,7 +65,7 @@ def _hold_inquest(job: ReplayJob, arguments: argparse.Namespace) -> Found:
                 job.sizes,
                 window_bytes=job.window_bytes,
                 lost_devices=(JOURNAL,) if job.loses_journal else (),
-                base=first.images,
+                base=base.images,
             )
         )
         promised = mine.marks.before(first_point.position)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bedplate.cuts.records import (
     COMPLETIONS,
     DEVICE_UNIT,
+    EXHAUSTIVE,
     HAS_FUA,
     PLACED,
     PRESSED,
@@ -33,6 +34,7 @@ MODEL = OwnDiskModel(
         PLACED: PLACED,
         STATES: STATES,
         RECUT: RECUT,
+        EXHAUSTIVE: EXHAUSTIVE,
         DEVICE_UNIT: DEVICE_UNIT,
         "profiles": "profiles",
         "cache_bytes": "cache_bytes",
@@ -41,12 +43,12 @@ MODEL = OwnDiskModel(
     },
     words=RecordWords(
         dataset="`engine`, `image_bytes`, `clients`, `duration_s`, `points`. Where they differ from the default: `ram_journal`, "
-        "`press_dirty_pages`, `completions`, `sector_bytes`, `fua`, `recut`",
+        "`press_dirty_pages`, `completions`, `sector_bytes`, `fua`, `recut`, `exhaustive`",
         run="`points`, `profiles` (with commas between), `cache_bytes`, `seed`. Where they differ from the default: `keep_logs`, `sought`, "
-        "`placed`, `device_unit`, `states`, `recut`",
-        phases="`recording`, `points`; of figures `cut` (drawn cuts by profile), `cache`, `sought` and `recut` (drawn, sought and in recovery, by "
-        "the kind of cache), `pages`",
-        items="of phase `cut` the profile; of `cache`, `sought` and `recut` the kind of cache; of `pages` `before` and `after`",
-        files="`recording.json`, `points.jsonl`, `job.json`, `log.xz`, `recovery-NUMBER.xz`",
+        "`placed`, `device_unit`, `states`, `recut`, `exhaustive`",
+        phases="`recording`, `points`; of figures `cut` (drawn cuts by profile), `cache`, `sought`, `recut` and `exhaustive` (drawn, sought, in "
+        "recovery and behind each write of one, by the kind of cache), `pages`",
+        items="of phase `cut` the profile; of `cache`, `sought`, `recut` and `exhaustive` the kind of cache; of `pages` `before` and `after`",
+        files="`recording.json`, `points.jsonl`, `job.json`, `log.xz`, `recovery-NUMBER.xz`, `recovery-NUMBER-ENTRY.xz`",
     ),
 )

@@ -15,6 +15,7 @@ from bedplate.cuts.records import (
     DEFAULT_PROFILES,
     DEVICE_UNIT,
     DURATION_S,
+    EXHAUSTIVE,
     HAS_FUA,
     IMAGE_BYTES,
     JOURNAL_KEPT,
@@ -39,6 +40,7 @@ from bedplate.cuts.records import (
     USUAL_SECTOR_BYTES,
     WORKLOAD,
     Profile,
+    recoveries_for,
 )
 from bedplate.model.cell import Cell, RunSpec, engine_model
 from bedplate.model.engines import ENGINE, POSTGRESQL
@@ -125,6 +127,10 @@ class PowerCutTable(WorkloadTable):
     recut: SoughtPoints = 0
     """measure | 0 to 100000: how often the power is cut again while file system and engine recover from an earlier cut. Each such
     recovery is recorded once and cut some 8 times; a cut in recovery takes longer than another | `0` | `40`"""
+    exhaustive: SoughtPoints = 0
+    """measure | 0 to 100000: how often more, at most, the power is cut in recoveries of up to 300 writes: behind every write, and with each write
+    alone that came since a flush. What is left is for third cuts: behind every write of recoveries from such second cuts. A recovery
+    is cut so only as a whole; each further 300 cuts are for one more recovery. They show what can happen, and not how often | `0` | `600`"""
     profiles: CutProfiles = tuple(profile.value for profile in DEFAULT_PROFILES)
     """measure | a list, `ordered` among them, of what the device makes of the writes after its last flush. `subset-4k` and
     `subset-512` keep each block of that size or not, by chance, and `whole` each write. `lost` keeps none, `ordered` all of them, as a
@@ -242,6 +248,7 @@ class PowerCutTable(WorkloadTable):
             HAS_FUA: self.fua,
             "points": (self.points,),
             RECUT: (self.recut,),
+            EXHAUSTIVE: (self.exhaustive,),
         }
 
 
@@ -266,6 +273,8 @@ def power_cut_run(table: PowerCutTable, seed: int) -> RunSpec:
         levels[STATES] = table.states
     if table.recut:
         levels[RECUT] = table.recut
+    if table.exhaustive:
+        levels[EXHAUSTIVE] = table.exhaustive
     return RunSpec(RUN_NAME, WORKLOAD, Levels(levels))
 
 
@@ -278,6 +287,7 @@ def _without_default(levels: Levels) -> Levels:
         SECTOR_BYTES: USUAL_SECTOR_BYTES,
         HAS_FUA: False,
         RECUT: 0,
+        EXHAUSTIVE: 0,
     }
     return Levels({name: level for name, level in levels.items() if usual.get(name) != level})
 
@@ -306,9 +316,10 @@ class PowerCutEstimate(WorkloadEstimate):
             + (run.levels.integer(STATES) or 0)
             + CONTROLS
         )
-        again = run.levels.integer(RECUT) or 0
+        again, every = run.levels.integer(RECUT) or 0, run.levels.integer(EXHAUSTIVE) or 0
+        recoveries = max(-(-again // RECUTS_EACH), recoveries_for(every))
         # Of each recovery two more are asked about: the one that is recorded, and the whole of it.
-        points += again + 2 * -(-again // RECUTS_EACH)
+        points += again + every + 2 * recoveries
         cut_s = 1 / points_per_s + TRAITS[cell.filesystem.type].recovery_s
         worked_s = _RECORDING_OVERHEAD_S + points * cut_s
         return (levels.number("duration_s") or 0.0) + worked_s * (_EMULATED_TIMES if emulated else 1.0)

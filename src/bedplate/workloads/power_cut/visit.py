@@ -32,6 +32,7 @@ from bedplate.cuts.records import (
     DEFAULT_PROFILES,
     DEVICE_UNIT,
     DURATION_S,
+    EXHAUSTIVE,
     HAS_FUA,
     IMAGE_BYTES,
     KEEP_BAD,
@@ -133,6 +134,7 @@ class _Cuts:
         self._placed = PLACED_POINTS if placed is None else placed
         self._states = levels.integer(STATES) or 0
         self._recut = levels.integer(RECUT) or 0
+        self._exhaustive = levels.integer(EXHAUSTIVE) or 0
         self._window_bytes = levels.integer("cache_bytes") or 8 * MIB
         seed = levels.integer("seed")
         self._seed = self._context.seed if seed is None else seed
@@ -456,7 +458,7 @@ class _Cuts:
 
     def _recuts(self, log: Log, points: Sequence[CutPoint], begin: int) -> tuple[Recut, ...]:
         """None of a cell whose device is to be flushed by nothing: a recovery would be recorded with the flushes that it lacks."""
-        if not self._recut or not write_back_wanted(self._bench.cell.filesystem):
+        if not (self._recut or self._exhaustive) or not write_back_wanted(self._bench.cell.filesystem):
             return ()
         return choose_recuts(
             log,
@@ -465,6 +467,7 @@ class _Cuts:
             seed=self._seed,
             measured_from=begin,
             window_bytes=self._window_bytes,
+            exhaustive=self._exhaustive,
         )
 
     def _facts(self, log: Log, begin: int, end: int, driven: Driven, job: ReplayJob) -> RecordingFacts:
@@ -567,7 +570,7 @@ def _said_of(driven: Driven) -> dict[str, Scalar]:
 def _words(record: PointRecord) -> str:
     point = record.point
     control = ", a control" if point.control else ""
-    again = "" if point.recovery_of is None else f" of the recovery from cut {point.recovery_of}"
+    again = f" of the {point.recovery_words}" if point.recovery_words else ""
     return f"{point.profile.value} at {point.position}{again}{control}: {record.outcome.value}"
 
 

@@ -58,6 +58,7 @@ from bedplate.workloads.power_cut.bench import (
     cut_engine,
     judge,
     looked_again,
+    on_second,
     why_again,
     with_weaker,
 )
@@ -418,11 +419,14 @@ class WorkerShare:
                         recut, first, promised, recorder=recorder, log_folder=log_folder
                     )
 
-    def of_recovery(self, log: Log) -> Iterator[PointRecord]:
-        """Of the job's points the first is the cut whose recovery `log` has; what came of the others, which cut that."""
-        first_point, *points = self._job.points
+    def of_recovery(self, recovery_logs: Sequence[Log]) -> Iterator[PointRecord]:
+        """What came of the job's last point, which cuts the last of these recoveries; its first one is the cut that the first of them is from."""
+        first_point, point = self._job.points
         with self.builder() as builder, self.first(first_point, builder) as first:
-            yield from self._again.replayed(log, points, first, self.marks.before(first_point.position))
+            base = on_second(self._job, recovery_logs, point, first, self._directory / "first")
+            yield from self._again.replayed(
+                recovery_logs[-1], [point], base, self.marks.before(first_point.position)
+            )
 
     @contextmanager
     def first(self, point: CutPoint, builder: ImageBuilder) -> Iterator[Built]:
@@ -473,11 +477,17 @@ def main(arguments: list[str]) -> int:
         "--recorder", type=Path, help="the program that records recoveries; without it none is cut again"
     )
     parser.add_argument("--kept", type=Path, help="where the log of a recovery with a bad cut goes")
-    parser.add_argument("--recovery", type=Path, help="a recovery's log: all points but the first cut it")
+    parser.add_argument(
+        "--recovery",
+        type=Path,
+        action="append",
+        default=[],
+        help="a recovery's log, in which the second point cuts; given again, that of a recovery behind a cut of the one before",
+    )
     given = parser.parse_args(arguments)
     try:
         job = codec.read(ReplayJob, given.job)
-        files = (given.job, given.log, given.directory, given.recorder, given.kept, given.recovery)
+        files = (given.job, given.log, given.directory, given.recorder, given.kept, *given.recovery)
         let_go_of_foreign_mounts((*filter(None, files), *paths_in(codec.to_json(job))))
         _replay(job, given)
     except BedplateError as error:
@@ -490,12 +500,13 @@ def _replay(job: ReplayJob, arguments: argparse.Namespace) -> None:
     with ExitStack() as stack:
         log = stack.enter_context(read_log(arguments.log))
         mine = WorkerShare(job, log, arguments.directory, workers=arguments.of, recorder=arguments.recorder)
-        if arguments.recovery is None:
+        if not arguments.recovery:
             records = mine.records(
                 arguments.share, arguments.of, recorder=arguments.recorder, log_folder=arguments.kept
             )
         else:
-            records = mine.of_recovery(stack.enter_context(read_log(arguments.recovery)))
+            logs = [stack.enter_context(read_log(path)) for path in arguments.recovery]
+            records = mine.of_recovery(logs)
         for record in records:
             print(codec.dumps(record, indent=None), flush=True)
 

@@ -157,6 +157,7 @@ def _cache_row(cell: CellFacts, run: CutRun, cache: str) -> CacheRow:
             bound_words(found.drawn),
             *_findings(found.drawn),
             *(f"in recovery: {words}" for words in _findings(found.recut)),
+            *(f"at every write of recoveries: {words}" for words in _findings(found.exhaustive)),
             *(f"of other devices, bad here too: {words}" for words in _findings(found.weaker)),
         ),
         sought=(f"{sought.bad} of {sought.cuts}", *_findings(sought)) if sought.cuts else (),
