@@ -63,6 +63,9 @@ _KNOWN: Mapping[str, Scalar] = {
     if isinstance(entry.default, str | int | bool)
 }
 
+# Said only where some cell asks for another than a build.
+_SERVER = "build.server"
+
 
 def factor_levels(cells: Iterable[tuple[Cell, int | None]]) -> tuple[dict[str, Scalar], ...]:
     """The levels of each cell by the factor's dotted name, in the order of the cells.
@@ -168,7 +171,8 @@ def plan_key(level: str, engine: str) -> str:
 def _own(cell: Cell, block: int | None) -> dict[str, Scalar]:
     levels = dict(cell.levels)
     if cell.build.is_built:
-        levels |= {name: level for name, level in _KNOWN.items() if name.startswith("build.")} | levels
+        shown = (name for name in _KNOWN if name.startswith("build.") and name != _SERVER)
+        levels |= {name: _KNOWN[name] for name in shown} | levels
     if block is not None:
         levels[FILESYSTEM_BLOCK] = block
     if cell.cluster.configuration is not None:

@@ -45,16 +45,21 @@ class LineDisplay:
 
     def __init__(self) -> None:
         self._prepared = ""
+        self._fifths = 0
 
     def note(self, text: str) -> None:
         """A line."""
         self._say(text)
 
-    def preparing(self, step: str, current: int, total: int) -> None:  # noqa: ARG002
-        """The beginning of each step is a line; its progress is for a terminal."""
+    def preparing(self, step: str, current: int, total: int) -> None:
+        """The beginning of each step is a line, and each fifth of a long one: minutes without a word look like a program that hangs."""
+        fifths = 5 * current // total if total else 0
         if step != self._prepared:
-            self._prepared = step
+            self._prepared, self._fifths = step, fifths
             self._say(step)
+        elif self._fifths < fifths < 5:
+            self._fifths = fifths
+            self._say(f"{step}: {100 * current // total} %")
 
     def visit_begins(self, label: str, *, number: int, of: int, seconds_left: float) -> None:
         """A line with the time left."""

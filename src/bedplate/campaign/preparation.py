@@ -53,7 +53,7 @@ class EnginePreparation(Protocol):
     def is_there(self, build_levels: BuildLevels) -> bool:
         """Whether the cache has it."""
 
-    def seconds(self) -> float:
+    def seconds(self, build_levels: BuildLevels) -> float:
         """What making it takes: as long as former ones did here, else as on two idle cores."""
 
     def requirements(self, build_levels: Iterable[BuildLevels]) -> tuple[Requirement, ...]:
@@ -74,6 +74,22 @@ class EnginePreparation(Protocol):
 
     def unused(self, cache: Path, commands: Commands) -> Iterator[Unused]:
         """Builds of it in the cache that nothing uses any more. Changes nothing."""
+
+
+class ServerChoice(Protocol):
+    """The role `server_choice`: of an engine whose server may be compiled here, fetched, or there already."""
+
+    def levels(self, server: str | None) -> BuildLevels:
+        """What a plan asks for the server that is named, or where none is for the one that suits here; RequirementMissing where there is none."""
+
+    def words(self, build_levels: BuildLevels) -> str:
+        """What it is called, and why it is the one."""
+
+
+def server_choice() -> ServerChoice:
+    """That of the engine that a plan has where it names none."""
+    choice: ServerChoice = registry.engine_part(next(iter(registry.ENGINES)), "server_choice")
+    return choice
 
 
 @dataclass(frozen=True)
@@ -267,7 +283,7 @@ def prepare_builds(
             display.note(f"{name} cannot be built: {'; '.join(error.reasons)}")
             continue
         if made_now:
-            display.note(f"built {name}")
+            display.note(f"{'fetched' if levels.is_fetched else 'built'} {name}")
     return PreparedBuilds(builds, failed)
 
 

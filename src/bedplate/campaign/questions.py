@@ -156,9 +156,14 @@ class Question:
 
 
 def filesystem_question(
-    machine: Machine, types: Sequence[str], *, repetitions: int | None = None, scale: str | None = None
+    machine: Machine,
+    types: Sequence[str],
+    *,
+    repetitions: int | None = None,
+    scale: str | None = None,
+    build_levels: BuildLevels | None = None,
 ) -> Question:
-    """Which file system suits PostgreSQL, here."""
+    """Which file system suits PostgreSQL, here; on the server of `build_levels`, or a build."""
     chosen = _types(types, machine)
     load = "" if scale is None else f"{_workload()}scale = {_scale(scale, machine)}\n"
     return Question(
@@ -166,7 +171,7 @@ def filesystem_question(
         f"Which file system for PostgreSQL: {', '.join(chosen)}",
         chosen,
         _missing_types(chosen, machine),
-        f"repetitions = {repetitions or _REPETITIONS}\n{_filesystems(chosen)}{load}",
+        f"repetitions = {repetitions or _REPETITIONS}\n{_filesystems(chosen)}{_of_server(build_levels)}{load}",
     )
 
 
@@ -220,8 +225,9 @@ def safe_question(
     types: Sequence[str],
     *,
     points: int | None = None,
+    build_levels: BuildLevels | None = None,
 ) -> Question:
-    """What is left after a power cut, with settings beside their opposites.
+    """What is left after a power cut, with settings beside their opposites; on the server of `build_levels`, or a build.
 
     `settings` are PostgreSQL's, each with the values that are asked about. One that is on or off stands beside its
     opposite. Several change together, as in a server that has them all: the first cell has none of them. PlanError where one of
@@ -244,7 +250,7 @@ def safe_question(
         f"Is it safe after a power cut: {asked or 'PostgreSQL as it comes'} on {', '.join(chosen)}"[:200],
         chosen,
         _missing_types(chosen, machine),
-        f"repetitions = 1\n{_filesystems(chosen)}{_settings(levels)}"
+        f"repetitions = 1\n{_filesystems(chosen)}{_of_server(build_levels)}{_settings(levels)}"
         f"{cuts(points or number, _cells(levels, chosen) if together else '')}",
     )
 
@@ -506,6 +512,16 @@ def _cells(levels: Mapping[str, Sequence[str]], types: Sequence[str]) -> str:
 
 def _filesystems(types: Sequence[str]) -> str:
     return f"\n[[filesystem]]\ntype = {_varied(types)}\n"
+
+
+def _of_server(build_levels: BuildLevels | None) -> str:
+    """The table of its server; empty of the one that a plan has by itself."""
+    if build_levels is None or build_levels == BuildLevels():
+        return ""
+    return (
+        f"\n[{build_levels.engine}]\nserver = {_quoted(build_levels.server)}\n"
+        f"version = {_quoted(build_levels.version)}\n"
+    )
 
 
 def _varied(values: Sequence[str]) -> str:
@@ -770,7 +786,8 @@ def search_record(search_options: SearchAsked, study_plan: PlannedStudy) -> Sear
             "put a cell first that may be visited, or leave --not-worse out",
         )
     builds = {
-        digest(levels): preparations()[levels.engine].seconds() for levels in builds_to_make(study_plan.cells)
+        digest(levels): preparations()[levels.engine].seconds(levels)
+        for levels in builds_to_make(study_plan.cells)
     }
     made = tuple(_candidate(study_plan, planned, load) for planned, load in candidates)
     return SearchRecord(

@@ -55,6 +55,13 @@ def _repetitions(without: int) -> Callable[[FC], FC]:
     )
 
 
+_server = click.option(
+    "--server",
+    metavar="KIND",
+    help="PostgreSQL's: built, packaged (the distribution's packages), or the folder of an installed one; without it the newest that is "
+    "installed, else packaged",
+)
+
 _yes = click.option("--yes", is_flag=True, help="do it without asking, missing packages included")
 
 
@@ -91,6 +98,7 @@ def ask() -> None:
 @ON_USUAL
 @_repetitions(5)
 @click.option("--scale", metavar="N", help="scale of the load (15 MB each), or a multiple as '4x memory'")
+@_server
 @DIRECTORY
 @RETRY_FAILED
 @_yes
@@ -100,17 +108,25 @@ def _filesystem(
     *,
     repetitions: int | None,
     scale: str | None,
+    server: str | None,
     directory: Path | None,
     retry_failed: bool,
     yes: bool,
     as_json: bool,
 ) -> int:
     """Which file system suits PostgreSQL, here: `ask filesystem`."""
+    from bedplate.campaign.preparation import server_choice  # noqa: PLC0415
     from bedplate.campaign.questions import filesystem_question  # noqa: PLC0415
     from bedplate.cli.asking import answer  # noqa: PLC0415
     from bedplate.host.facts import read_machine  # noqa: PLC0415
 
-    about = partial(filesystem_question, read_machine(), repetitions=repetitions, scale=scale)
+    about = partial(
+        filesystem_question,
+        read_machine(),
+        repetitions=repetitions,
+        scale=scale,
+        build_levels=server_choice().levels(server),
+    )
     return answer(about, words_of(types), directory, yes=yes, as_json=as_json, retry_failed=retry_failed)
 
 
@@ -156,6 +172,7 @@ def _kernel(
     type=click.IntRange(4, 100_000),
     help="how often the power of each is cut (default: 160 of one recording, 80 of two or three, else 40)",
 )
+@_server
 @DIRECTORY
 @RETRY_FAILED
 @_yes
@@ -165,6 +182,7 @@ def _safe(
     types: str,
     *,
     points: int | None,
+    server: str | None,
     directory: Path | None,
     retry_failed: bool,
     yes: bool,
@@ -175,6 +193,7 @@ def _safe(
     A setting that is on or off is asked about beside its opposite. Several change together. With a data directory, or nothing
     where one server runs: is it safe as it runs now, with its settings.
     """
+    from bedplate.campaign.preparation import server_choice  # noqa: PLC0415
     from bedplate.campaign.questions import asked_settings, safe_question  # noqa: PLC0415
     from bedplate.cli.asking import answer, own_server  # noqa: PLC0415
     from bedplate.host.facts import read_machine  # noqa: PLC0415
@@ -188,7 +207,13 @@ def _safe(
             as_json=as_json,
             retry_failed=retry_failed,
         )
-    about = partial(safe_question, read_machine(), asked_settings(words), points=points)
+    about = partial(
+        safe_question,
+        read_machine(),
+        asked_settings(words),
+        points=points,
+        build_levels=server_choice().levels(server),
+    )
     return answer(about, words_of(types), directory, yes=yes, as_json=as_json, retry_failed=retry_failed)
 
 

@@ -20,7 +20,7 @@ from bedplate.errors import EXIT_CANNOT_TELL, EXIT_DONE, PlanError, RequirementM
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
 from bedplate.installation import COMMAND
 from bedplate.model import codec
-from bedplate.model.cell import is_commit_level
+from bedplate.model.cell import BUILT, is_commit_level
 from bedplate.study.layout import Folder, is_study
 from bedplate.units import format_duration, format_size
 
@@ -342,6 +342,7 @@ def offer(
     found: PlannedStudy, plan: Path, place: Path, left_out: Mapping[str, tuple[str, ...]] | None = None
 ) -> None:
     """What would be done: the plan, time, space, what is erased, installed and left out."""
+    from bedplate.campaign.preparation import server_choice  # noqa: PLC0415
     from bedplate.campaign.running import lacking_of  # noqa: PLC0415
     from bedplate.cli.measuring import build_work  # noqa: PLC0415
 
@@ -358,6 +359,10 @@ def offer(
     say(f"  time      about {format_duration(costs.seconds)}{found.executor.estimate_words}")
     for work in build_work(found):
         say(f"            and about {work.words} before that")
+    for levels in dict.fromkeys(cell.build for cell in found.cells if cell.build.server != BUILT):
+        say(
+            f"  server    {server_choice().words(levels)}; --server built compiles one instead, which takes minutes"
+        )
     say(
         f"  space     {format_size(scratch.image_bytes or 0)} for an image file, {format_size(costs.study_bytes)} for the study, "
         f"in {place}"

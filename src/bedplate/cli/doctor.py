@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bedplate.campaign.planning import own_plans, planned_study
+from bedplate.campaign.preparation import server_choice
 from bedplate.cli.printing import print_json, say
 from bedplate.errors import EXIT_DONE, EXIT_REQUIREMENT_MISSING
 from bedplate.host.files import cache_directory
@@ -135,6 +136,7 @@ def _document(
         "filesystems": {kind: driver is not None for kind, driver in types.items()},
         "levels": answers.document(),
         "guests": _guests(),
+        "server": to_json(server_choice().levels(None)),
         "requirements": to_json(requirements),
         "fix": None if command is None else list(command),
     }
@@ -156,6 +158,7 @@ def _print(
     say(
         f"pressure      {'yes' if machine.pressure_available else 'not in this kernel: those figures are absent'}"
     )
+    say(f"server        {_server_line()}")
     say(f"guests        {_guests_line()}")
     say("file systems")
     for kind, driver in types.items():
@@ -178,6 +181,12 @@ def _print(
         say(f"fix: {sudo}{' '.join(command)}")
     elif all(item.found for item in requirements):
         say("nothing is missing")
+
+
+def _server_line() -> str:
+    """What questions run on, as the document has it in `server`."""
+    choice = server_choice()
+    return f"questions run on {choice.words(choice.levels(None))}; --server chooses another"
 
 
 def _guests() -> dict[str, Any]:

@@ -160,6 +160,15 @@ class BuildWork:
         return f"{format_duration(self.seconds)} to build {self.what}"
 
 
+class FetchWork(BuildWork):
+    """What somebody else compiled, and packages bring."""
+
+    @property
+    def words(self) -> str:
+        """`30 s to fetch PostgreSQL 17 of the distribution's packages`."""
+        return f"{format_duration(self.seconds)} to fetch {self.what}"
+
+
 def build_work(found: PlannedStudy) -> tuple[BuildWork, ...]:
     """Kernels first, as a start makes them. Changes nothing."""
     return (*_of_kernels(found), *_of_engines(found))
@@ -188,7 +197,9 @@ def _of_engines(found: PlannedStudy) -> list[BuildWork]:
         tree = trees.get(levels.source_commit or "")
         grouped.setdefault((levels.engine, None if tree is None else tree.tree), []).append(levels)
     return [
-        BuildWork(_of_engine(tree, group), len(group), len(group) * preparations()[engine].seconds())
+        (FetchWork if all(each.is_fetched for each in group) else BuildWork)(
+            _of_engine(tree, group), len(group), sum(map(preparations()[engine].seconds, group))
+        )
         for (engine, tree), group in grouped.items()
     ]
 

@@ -499,6 +499,16 @@ class PackageTree:
     checksums: Mapping[str, str]
 
     @property
+    def digest(self) -> str:
+        """SHA-256 over the checksums of all its packages, as hexadecimal."""
+        content = "\n".join(f"{name} {self.checksums[name]}" for name in sorted(self.packages))
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    def name_versions(self, names: Sequence[str]) -> str:
+        """Those of its packages that have these names, with their versions: `postgresql-17 17.6-0+deb13u1`."""
+        return ", ".join(f"{name} {self.packages[name]}" for name in names if name in self.packages)
+
+    @property
     def path(self) -> tuple[Path, ...]:
         """Entries for the front of PATH: those folders of programs that the tree has."""
         return tuple(

@@ -231,6 +231,9 @@ JOURNAL_ON_DEVICE = "device"
 # How a server's pages are written: by itself, with the kernel asked to tear none, or as by itself and counted.
 UNTORN_LEVELS = UNTORN_OFF, UNTORN_ON, UNTORN_COUNT = "off", "on", "count"
 
+# Where a server's programs come from, beside the folder of one that is installed: compiled for its cells, or the distribution's packages.
+SERVER_KINDS = BUILT, PACKAGED = "built", "packaged"
+
 # Levels of a dataset that no label has.
 _NOT_READ = ("_text", "_sha256", "_fixed")
 
@@ -343,6 +346,8 @@ class BuildLevels:
     version follows from it, and is no level then"""
     patches: tuple[str, ...] = ()
     """patches that are applied first, in order, each by its file's name and its first digits"""
+    server: str = BUILT
+    """`built` here, `packaged` by the distribution, or the folder of an installed server"""
 
     @classmethod
     def unbuilt(cls, engine: str) -> BuildLevels:
@@ -361,6 +366,11 @@ class BuildLevels:
     def is_built(self) -> bool:
         """Whether the engine is built beforehand, so that its version and what is compiled in are levels."""
         return engine_model(self.engine).is_built
+
+    @property
+    def is_fetched(self) -> bool:
+        """Whether somebody else compiled it, and packages bring it here."""
+        return self.server == PACKAGED or not self.is_built
 
 
 @dataclass(frozen=True)

@@ -277,7 +277,8 @@ CANARY_IMAGE_BYTES = GIB
 # with an earlier one goes on with it (`StudyFacts.defaults`). 2: a client program has a thread for each client.
 DEFAULTS_VERSION = 2
 
-_BUILDS_LATER = frozenset({"source_commit", "patches"})
+# Levels of builds that came later, those of one time together: records of earlier ones know nothing of them.
+_BUILDS_LATER = (("source_commit", "patches"), ("server",))
 _NEVER_DEPARTS = frozenset({"kernel.release", "filesystem.journal_device"})
 
 # A boot costs a guest 10 to 20 s under emulation; with eight visits it is a few percent of their time.
@@ -644,6 +645,13 @@ def _device_as_named(device: ScratchDevice) -> object:
 
 def _deciding(levels: DeviceLevels | KernelLevels | FilesystemLevels | BuildLevels | ClusterLevels) -> object:
     """What a digest of levels is made of: what came later stands there only where it was asked for."""
-    if not isinstance(levels, BuildLevels) or levels.source_commit is not None or levels.patches:
+    if not isinstance(levels, BuildLevels):
         return levels
-    return {name: value for name, value in to_json(levels).items() if name not in _BUILDS_LATER}
+    usual = BuildLevels()
+    unasked = {
+        name
+        for names in _BUILDS_LATER
+        for name in names
+        if all(getattr(levels, each) == getattr(usual, each) for each in names)
+    }
+    return {name: value for name, value in to_json(levels).items() if name not in unasked}

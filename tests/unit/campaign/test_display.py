@@ -222,6 +222,8 @@ def test_in_a_log_each_visit_is_two_lines(capsys: pytest.CaptureFixture[str]) ->
     assert [
         "going on",
         "PostgreSQL 18: compile",
+        "PostgreSQL 18: compile: 33 %",
+        "PostgreSQL 18: compile: 66 %",
         "[1/2] ext4 · repetition 1 … about 2 min 05 s left in all",
         "        failed in 3 s  no [31m room",
     ] == capsys.readouterr().out.splitlines()

@@ -5,7 +5,6 @@ Nothing of a MariaDB that the machine has is touched: not its data, its option f
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -83,7 +82,7 @@ class MariadbPreparation:
         """As an unpacked tree."""
         return find_package_tree(PACKAGES, cache_directory=cache_directory()) is not None
 
-    def seconds(self) -> float:
+    def seconds(self, build_levels: BuildLevels) -> float:  # noqa: ARG002 -- there is one
         """Fetched and unpacked."""
         return _UNPACKED_S
 
@@ -129,18 +128,14 @@ def build_of(package_tree: PackageTree) -> EngineBuild:
         raise RequirementMissing(
             f"the packages {', '.join(PACKAGES)} were unpacked and lack {', '.join(lacking)}"
         )
-    content = "\n".join(f"{name} {package_tree.checksums[name]}" for name in sorted(package_tree.packages))
-    digest = hashlib.sha256(content.encode()).hexdigest()
-    packages = ", ".join(
-        f"{name} {package_tree.packages[name]}" for name in PACKAGES if name in package_tree.packages
-    )
+    digest = package_tree.digest
     return EngineBuild(
         prefix=str(prefix),
         version=found[1],
         block_size_bytes=0,
         wal_block_size_bytes=0,
         source_sha256=digest,
-        source_origin=f"the distribution's packages {packages}",
+        source_origin=f"the distribution's packages {package_tree.name_versions(PACKAGES)}",
         compiler="the distribution's",
         configure_options=(),
         digest=digest[:16],

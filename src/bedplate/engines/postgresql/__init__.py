@@ -7,6 +7,7 @@ ROLES = {
     "model": ("model",),
     "plan": ("plan", "estimate", "rules", "canary", "warnings"),
     "prepare": ("preparation", "settings_check", "data_directory"),
+    "ready_made": ("server_choice",),
     "visit": ("durability", "server", "sql", "kept_data"),
     "oracle": ("power_cut", "faulty_disk", "page_names", "reproduction"),
     "reading": ("server_log",),

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Self, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
@@ -21,6 +22,9 @@ from bedplate.engines.postgresql.settings import (
 )
 from bedplate.engines.postgresql.versions import VERSION, major_of, version_of_tree
 from bedplate.model.cell import (
+    BUILT,
+    PACKAGED,
+    SERVER_KINDS,
     UNTORN_OFF,
     BuildLevels,
     Cell,
@@ -82,6 +86,20 @@ def _dotted(value: Any) -> Any:
     return flat
 
 
+def _server(value: Any) -> str:
+    """Who made the programs."""
+    if value in SERVER_KINDS or (
+        isinstance(value, str) and value.isprintable() and str(Path(value)) == value and value[0] == "/"
+    ):
+        return str(value)
+    raise ValueError(
+        f'allowed: {in_quotes(BUILT)}, {in_quotes(PACKAGED)}, or the folder of an installed server, such as "/usr/lib/postgresql/17"'
+    )
+
+
+_SERVER: values.Form = values.either({"enum": list(SERVER_KINDS)}, values.pattern("/.+"))
+
+Server: TypeAlias = Annotated[str, within(_server, form=_SERVER)]
 Source: TypeAlias = Annotated[tuple[SourceTree, ...], within(_source, form=SOURCE)]
 Configuration: TypeAlias = Annotated[str, within(_configuration, form=values.TEXT)]
 
@@ -95,6 +113,10 @@ class PostgresqlTable(EngineTable):
 
     version: Factor[Version] = ("18",)
     """build | `15`, `16`, `17`, `18`, or an exact version | `"18"` | `"18.6"`"""
+    server: Server = BUILT
+    """build | `built`: compiled here, minutes for each block size. `packaged`: the distribution's packages, unpacked in the cache in half a
+    minute. Or the folder of an installed server, of which only the programs are used. The last two have 8 kB blocks and need
+    `version`, the major version | `"built"` | `"packaged"`, `"/usr/lib/postgresql/17"`"""
     source: Source = ()
     """build | a tree of your own: `tree` is a work tree or a bare repository, `commit` a branch, a tag, `master~1`, a hash or
     `"working tree"`, and may vary ([source trees](#source-trees-and-patches)); in place of `version` | the release | `{ tree = "~/src/postgres",
@@ -139,6 +161,7 @@ class PostgresqlTable(EngineTable):
                 if self.source and "version" in self.model_fields_set
                 else []
             ),
+            *self._not_of_a_ready_server(),
             *refused_settings(self.settings),
             *(
                 f"scaled_page_costs scales {name}, which is {in_quotes(level)}; allowed is a positive number"
@@ -150,6 +173,24 @@ class PostgresqlTable(EngineTable):
         if reasons:
             raise ValueError(joined(reasons))
         return self
+
+    def _not_of_a_ready_server(self) -> Iterator[str]:
+        """What only a build can be given."""
+        if self.server == BUILT:
+            return
+        is_usual = {*self.block_size, *self.wal_block_size} == {BuildLevels().block_size_bytes}
+        subject = f"server = {in_quotes(self.server)}"
+        for is_wrong, words in (
+            (bool(self.source), "source is compiled"),
+            (self.patches != ((),), "patches are compiled"),
+            (not is_usual, "its blocks have 8 kB, and other sizes are compiled"),
+        ):
+            if is_wrong:
+                yield f"{subject}: {words}; server = {in_quotes(BUILT)} does that"
+        if "version" not in self.model_fields_set:
+            yield f'{subject}: which major version it is belongs into the plan: version = "17" (`bedplate doctor` says what is here)'
+        elif any("." in version for version in self.version) or len(self.version) > 1:
+            yield f'{subject}: there is one version of it; name that alone, without its minor: version = "17"'
 
     level_names: ClassVar[dict[str, str]] = {
         "postgresql": "cluster.",
@@ -181,6 +222,7 @@ class PostgresqlTable(EngineTable):
             "block_size_bytes": self.block_size,
             "wal_block_size_bytes": self.wal_block_size,
             "patches": self.patches,
+            "server": (self.server,),
         }
 
     def build_levels(self, combination: Mapping[str, Any]) -> BuildLevels:

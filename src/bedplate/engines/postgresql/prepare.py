@@ -1,4 +1,4 @@
-"""What must be there before a PostgreSQL is started: a build for each version and its block sizes."""
+"""What must be there before a PostgreSQL is started: a build for each version and its block sizes, or one that somebody else compiled."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from bedplate.campaign.preparation import EnginePreparation
+from bedplate.engines.postgresql import ready_made
 from bedplate.engines.postgresql.builds import (
     STAMP,
     BuildSpec,
@@ -50,10 +51,10 @@ from bedplate.host.command import Account, Commands, started_apart
 from bedplate.host.files import cache_directory, plain_text, require_traversable
 from bedplate.host.interruption import defer_interruptions
 from bedplate.host.native_driver import BuildProgress
-from bedplate.host.requirement import Requirement
+from bedplate.host.requirement import Requirement, look
 from bedplate.host.shut_in import Confinement, to_read_alone
 from bedplate.model import codec
-from bedplate.model.cell import BuildLevels, Cell, PlanSources, digest
+from bedplate.model.cell import BUILT, PACKAGED, BuildLevels, Cell, PlanSources, digest
 from bedplate.model.durability import SESSION_SETTINGS
 from bedplate.model.engines import POSTGRESQL, DataDirectory, KnownFiles
 from bedplate.model.visit import EngineBuild
@@ -68,30 +69,42 @@ _BUILD_S = 260.0
 
 
 class PostgresqlPreparation:
-    """Builds in the cache."""
+    """Builds and unpacked packages in the cache, and servers that are installed."""
 
     def words(self, build_levels: BuildLevels) -> str:
         """`PostgreSQL 18, 8 kB blocks`; the commit and the patches of somebody's own."""
+        if build_levels.server != BUILT:
+            return ready_made.words(build_levels)
         return f"{BuildSpec.of(build_levels).words}, {build_levels.block_size_bytes // KIB} kB blocks"
 
     def is_there(self, build_levels: BuildLevels) -> bool:
-        """As a finished build."""
+        """As a finished build, or with nothing left to be fetched."""
+        if build_levels.server != BUILT:
+            return ready_made.is_there(build_levels, cache_directory())
         found = find_build(BuildSpec.of(build_levels), cache_directory=cache_directory(), commands=Commands())
         return found is not None
 
-    def seconds(self) -> float:
-        """The median of those in the cache."""
+    def seconds(self, build_levels: BuildLevels) -> float:
+        """The median of the builds in the cache; of packages what fetching takes."""
+        if build_levels.server != BUILT:
+            return ready_made.UNPACKED_S
         directory = builds_directory(cache_directory())
         stamps = map(read_build, sorted(directory.iterdir()) if directory.is_dir() else ())
         return median([build.build_seconds for build in stamps if build is not None] or [_BUILD_S])
 
     def requirements(self, build_levels: Iterable[BuildLevels]) -> tuple[Requirement, ...]:
-        """Compilers and generators, which are the version's."""
+        """Compilers and generators, which are the version's; of packages the distribution's own tools."""
+        kinds = tuple(build_levels)
         specs = dict.fromkeys(
             BuildSpec(each.version, source_commit=each.source_commit, patches=each.patches[:1])
-            for each in build_levels
+            for each in kinds
+            if each.server == BUILT
         )
-        return tuple(dict.fromkeys(item for spec in specs for item in build_requirements(spec)))
+        tools = look(ready_made.TOOLS) if any(each.server == PACKAGED for each in kinds) else ()
+        return (
+            *tools,
+            *dict.fromkeys(item for spec in specs for item in build_requirements(spec)),
+        )
 
     def ensure(
         self,
@@ -101,7 +114,9 @@ class PostgresqlPreparation:
         tarball: Path | None,
         sources: PlanSources | None = None,
     ) -> EngineBuild:
-        """Fetched and compiled, minutes each."""
+        """Fetched and compiled, minutes each; or fetched and unpacked, or looked at."""
+        if build_levels.server != BUILT:
+            return ready_made.ensure_server(build_levels, cache_directory(), progress)
         return ensure_build(
             BuildSpec.of(build_levels, tarball),
             cache_directory=cache_directory(),
@@ -113,6 +128,15 @@ class PostgresqlPreparation:
     def unused(self, cache: Path, commands: Commands) -> Iterator[Unused]:
         """Half made ones, and those that this bedplate would make in another way now."""
         return unused_folders(builds_directory(cache), STAMP, lambda path: _why_unused(path, commands))
+
+
+def _server_program(build_levels: BuildLevels) -> Path | None:
+    """The server of these levels, where nothing has to be made for it."""
+    if build_levels.server != BUILT:
+        ready = ready_made.find_server(build_levels, cache_directory())
+        return None if ready is None else Path(ready.prefix) / "bin" / "postgres"
+    build = find_build(BuildSpec.of(build_levels), cache_directory=cache_directory(), commands=Commands())
+    return None if build is None else build.program("postgres")
 
 
 def _why_unused(path: Path, commands: Commands) -> str | None:
@@ -245,9 +269,9 @@ def _of_configuration(text: str) -> Iterator[AskedSetting]:
 def _of_build(build_levels: BuildLevels, alternatives: Sequence[Sequence[AskedSetting]]) -> Iterator[str]:
     try:
         # A build may be somebody's own.
-        build = find_build(BuildSpec.of(build_levels), cache_directory=cache_directory(), commands=Commands())
-        if build is not None:
-            server = AskedServer(build.program("postgres"))
+        program = _server_program(build_levels)
+        if program is not None:
+            server = AskedServer(program)
             for asked in alternatives:
                 yield from server.doubts(asked)
             return
@@ -673,7 +697,7 @@ def made_by_a_superuser(names: tuple[str, ...], build: EngineBuild) -> tuple[str
 def _control_file(name: str, build: EngineBuild) -> Path:
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,63}", name):
         raise PlanError(f"it names an extension {name!r:.80}, which is no name of one")
-    return Path(build.prefix) / "share" / "extension" / f"{name}.control"
+    return ready_made.shared_files(Path(build.prefix)) / "extension" / f"{name}.control"
 
 
 def _folder(database: DatabaseSource, layout: ClusterLayout, cache_directory: Path) -> Path:
