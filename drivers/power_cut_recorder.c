@@ -31,7 +31,7 @@
  * at once and come to their end in any order, as in a device with a queue.
  *
  * Without --log-limit-bytes nothing is logged. With laws of service the disks are a device with latency then: queue.c has
- * what is served when, service.c how long it takes.
+ * what is served when, service.c how long it takes. With a model disk.c has both.
  *
  * Log, little-endian, in sectors of 512 bytes; the format of the kernel's drivers/md/dm-log-writes.c:
  *     superblock  u64 0x6a736677736872, u64 version (1), u64 entries, u32 512; the entries are filled in at the end
@@ -57,6 +57,7 @@
 #include "power_cut_recorder/options.h"
 #include "power_cut_recorder/probe.h"
 #include "power_cut_recorder/recorder.h"
+#include "power_cut_recorder/rehearsal.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -96,6 +97,14 @@ static void be_punctual(struct recorder *recorder)
     prctl(PR_SET_TIMERSLACK, 1, 0, 0, 0);
 }
 
+static int rehearsed(const struct options *options)
+{
+    char text[REHEARSAL_BYTES];
+    bool done = rehearse(options->model, options->rehearsed, text);
+    fputs(text, done ? stdout : stderr);
+    return done && fflush(stdout) == 0 ? 0 : 1;
+}
+
 int main(int count, char **words)
 {
     static struct recorder recorder;
@@ -103,6 +112,8 @@ int main(int count, char **words)
     end_with(&options);
     if (options.probed != NULL)
         return probe(&options);
+    if (options.rehearsed != NULL)
+        return rehearsed(&options);
     if (!recorder_open(&recorder, &options))
         return 1;
     struct fuse_session *session = files_mount(&recorder, options.mount);
@@ -115,7 +126,7 @@ int main(int count, char **words)
         be_punctual(&recorder);
     puts("{\"ready\": true}");
     fflush(stdout);
-    bool ended = files_serve(session, &recorder, &options.service, options.mount);
+    bool ended = files_serve(session, &recorder, &options);
     recorder_seal(&recorder);
     char text[STATUS_BYTES];
     recorder_status(&recorder, text);

@@ -325,20 +325,20 @@ static int serve_queue(struct fuse_session *session)
     return status;
 }
 
-static bool has_laws(const struct service *service)
+static bool has_times(const struct options *options)
 {
     for (int kind = 0; kind < SERVICE_KINDS; kind++)
-        if (service->laws[kind].shape != LAW_NONE)
+        if (options->service.laws[kind].shape != LAW_NONE)
             return true;
-    return false;
+    return options->model != NULL;
 }
 
-bool files_serve(struct fuse_session *session, struct recorder *recorder, const struct service *service,
-                 const char *target)
+bool files_serve(struct fuse_session *session, struct recorder *recorder, const struct options *options)
 {
-    queue_begin(recorder, service);
     /* The number of the signal that ended it, or minus an errno. */
-    int status = has_laws(service) ? serve_queue(session) : fuse_session_loop(session);
+    int status = !queue_begin(recorder, options) ? -ENOMEM
+                 : has_times(options)            ? serve_queue(session)
+                                                 : fuse_session_loop(session);
     /* Not by the library's call, which would have a late signal end us without a word. */
     for (size_t at = 0; at < sizeof ENDING / sizeof *ENDING; at++)
         signal(ENDING[at], SIG_IGN);
@@ -347,6 +347,6 @@ bool files_serve(struct fuse_session *session, struct recorder *recorder, const 
      * Not by the library, which unmounts lazily: a loop device that is still above would then have no file by any
      * name, and nobody could find it. Where this fails, whoever detaches the loop device unmounts too.
      */
-    umount2(target, 0);
+    umount2(options->mount, 0);
     return status >= 0;
 }

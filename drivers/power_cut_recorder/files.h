@@ -9,7 +9,6 @@ struct fuse_session;
 struct fuse_session *files_mount(struct recorder *recorder, const char *target);
 /*
  * Until it is unmounted or a signal comes; false where the kernel's requests could not be read any more. Requests of
- * which the service has a law are answered as queue.h has it.
+ * which the service has a law, and all of a modelled disk, are answered as queue.h has it.
  */
-bool files_serve(struct fuse_session *session, struct recorder *recorder, const struct service *service,
-                 const char *target);
+bool files_serve(struct fuse_session *session, struct recorder *recorder, const struct options *options);

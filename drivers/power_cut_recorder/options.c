@@ -11,6 +11,7 @@ static const uint64_t BYTES_MAX = (uint64_t)1 << 46, MOST_NS = (uint64_t)3600 * 
 static const char USAGE[] =
     "bedplate-power-cut-recorder --directory DIRECTORY --mount MOUNT --disk-bytes N [options]\n"
     "bedplate-power-cut-recorder --probe DEVICE [--kind read|write|flush] [--depth N] [--seconds N]\n"
+    "bedplate-power-cut-recorder --rehearse LOAD --model MODEL\n"
     "\n"
     "  --directory DIRECTORY  where the log and what the disks hold are made; on tmpfs\n"
     "  --mount MOUNT          an empty directory: disk, journal, mark, status and seal appear in it\n"
@@ -29,10 +30,17 @@ static const char USAGE[] =
     "  --read-path-ns, --write-path-ns, --flush-path-ns N    what the way here and back takes of that\n"
     "  --seed N               what is drawn from (0)\n"
     "\n"
+    "In place of all but the paths, a modelled disk:\n"
+    "  --model MODEL          rpm=N,track_ns=N,average_ns=N,full_ns=N,settle_ns=N,outer=N,inner=N,overhead_ns=N,cache=N,ahead=N,\n"
+    "                         capacity=N,depth=N,speed=N: seeks; bytes/s outside and inside; bytes; every time divided by speed\n"
+    "\n"
     "  --parent PID           end with this process, which has to be the one that starts it\n"
     "\n"
     "A probe reads or overwrites the first 64 MiB of a block device past all caches, or flushes it, and prints what one\n"
     "request took at that depth: {count, seconds, ns_p50, ns_p99}.\n"
+    "\n"
+    "A rehearsal prints what a model does in virtual time with \"read|write random|sequential depth=N bytes=N count=N skip=N\n"
+    "disk=N from=N until=N flush=N think_ns=N\" (rehearsal.h): {per_s, bytes_per_s, seconds, ns_mean, ns_p50, ns_p99}.\n"
     "\n"
     "Exit status: 0 done, 1 failed, 2 the call is wrong.\n";
 
@@ -41,7 +49,7 @@ static const char USAGE[] =
 
 enum name {
     DIRECTORY, MOUNT, DISK, JOURNAL, LOG_LIMIT, LATE, READ, WRITE, FLUSH, SEQUENTIAL, DEPTH, REQUESTS, BYTES, STALL, PERIOD,
-    READ_PATH, WRITE_PATH, FLUSH_PATH, SEED, PROBE, KIND, SECONDS, PARENT, HELP,
+    READ_PATH, WRITE_PATH, FLUSH_PATH, SEED, MODEL, REHEARSE, PROBE, KIND, SECONDS, PARENT, HELP,
 };
 
 static const struct option NAMES[] = {
@@ -64,6 +72,8 @@ static const struct option NAMES[] = {
     [WRITE_PATH] = {"write-path-ns", required_argument, NULL, WRITE_PATH},
     [FLUSH_PATH] = {"flush-path-ns", required_argument, NULL, FLUSH_PATH},
     [SEED] = {"seed", required_argument, NULL, SEED},
+    [MODEL] = {"model", required_argument, NULL, MODEL},
+    [REHEARSE] = {"rehearse", required_argument, NULL, REHEARSE},
     [PROBE] = {"probe", required_argument, NULL, PROBE},
     [KIND] = {"kind", required_argument, NULL, KIND},
     [SECONDS] = {"seconds", required_argument, NULL, SECONDS},
@@ -114,6 +124,12 @@ static void take(struct options *options, int name, const char *text)
     case JOURNAL: options->journal_bytes = number_in_steps(called, text, GRAIN_BYTES, BYTES_MAX, GRAIN_BYTES); break;
     case LOG_LIMIT: options->log_limit_bytes = number(called, text, LEAST_LOG_BYTES, BYTES_MAX); break;
     case DEPTH: options->depth = (unsigned)number(called, text, 1, MOST_PLACES); break;
+    case MODEL:
+        if (!disk_parse(text, &options->disk))
+            usage_error("--model takes what no disk is, or lacks a word: '%s'", text);
+        options->model = text;
+        break;
+    case REHEARSE: options->rehearsed = text; break;
     case PROBE: options->probed = text; break;
     case KIND: options->kind = (enum service_kind)word(called, text, KINDS); break;
     case SECONDS: options->seconds = (double)number(called, text, 1, 3600); break;
@@ -131,8 +147,12 @@ struct options options_parse(int count, char **words)
     if (optind < count)
         usage_error("'%s' belongs to no option", words[optind]);
     options.service.depth = options.depth;
-    if (options.probed != NULL)
+    if (options.rehearsed != NULL && options.model == NULL)
+        usage_error("--rehearse needs a --model");
+    if (options.probed != NULL || options.rehearsed != NULL)
         return options;
+    if (options.model != NULL && (options.log_limit_bytes > 0 || options.journal_bytes > 0))
+        usage_error("a --model has no log and no journal");
     if (options.directory == NULL || options.mount == NULL)
         usage_error("--directory and --mount have to be named");
     if (options.disk_bytes == 0)

@@ -10,6 +10,9 @@
  * they came. A flush begins once everything before it is answered, and what comes behind it waits for its end: the
  * loop device above asks for a flush and hands nothing over until it has its answer, so no other order reaches us.
  *
+ * With a model the disk of it says when each is done (disk.c), in times from our beginning. A request comes to it as much
+ * sooner as the way here and back takes.
+ *
  * Who waited is served from the moment at which its place was due to be free, not from that at which we saw it: times
  * that we are late by do not add up.
  */
@@ -25,6 +28,7 @@
 #include <time.h>
 
 struct job {
+    struct disk_request modelled; /* first: what the disk answers is its job */
     struct queue_request asked;
     char *data; /* a write's, where it is done later; what a read found */
     uint64_t issued, came_ns, from_ns, due_ns, number;
@@ -37,9 +41,13 @@ static struct service service;
 static struct job *first_waiting, *last_waiting;
 static struct job **served; /* a heap: none is due before its parent, (at - 1) / 2 */
 static size_t count, room;
+/* No disk is as long at work. */
+static const double FOREVER_NS = 1e18;
 static size_t outstanding;
 static uint64_t numbers;
-static bool flushing;
+static bool flushing, is_modelled;
+static struct disk disk;
+static uint64_t begun_ns;
 
 static uint64_t now_ns(void)
 {
@@ -55,11 +63,14 @@ static enum service_kind kind_of(enum queue_work work)
     return work == QUEUE_READ ? SERVICE_READ : SERVICE_WRITE;
 }
 
-void queue_begin(struct recorder *given, const struct service *asked)
+bool queue_begin(struct recorder *given, const struct options *options)
 {
     recorder = given;
-    service = *asked;
-    service_begin(&service, now_ns());
+    service = options->service;
+    is_modelled = options->model != NULL;
+    begun_ns = now_ns();
+    service_begin(&service, begun_ns);
+    return !is_modelled || disk_begin(&disk, &options->disk, options->disk_bytes);
 }
 
 static bool is_before(const struct job *job, const struct job *other)
@@ -161,9 +172,31 @@ static struct job *job_of(const struct queue_request *asked)
     return job;
 }
 
+static bool is_at_once(const struct queue_request *asked)
+{
+    return !is_modelled && service.laws[kind_of(asked->work)].shape == LAW_NONE;
+}
+
+/* When a moment of the disk's is on CLOCK_MONOTONIC. */
+static uint64_t moment_of(double ns) { return begun_ns + (uint64_t)ns; }
+
+static void hand_to_disk(struct job *job)
+{
+    static const enum disk_work WORKS[] = {
+        [QUEUE_READ] = DISK_READ,       [QUEUE_WRITE] = DISK_WRITE, [QUEUE_FLUSH] = DISK_FLUSH,
+        [QUEUE_DISCARD] = DISK_DISCARD, [QUEUE_ZERO] = DISK_WRITE,
+    };
+    const struct queue_request *asked = &job->asked;
+    double came_ns = (double)(job->came_ns - begun_ns) - (double)service.path_ns[kind_of(asked->work)];
+    uint64_t at = asked->at / SECTOR_BYTES * SECTOR_BYTES, until = asked->at + asked->bytes;
+    until = (until + SECTOR_BYTES - 1) / SECTOR_BYTES * SECTOR_BYTES;
+    job->modelled = (struct disk_request){.work = WORKS[asked->work], .at = at, .bytes = until - at};
+    disk_take(&disk, &job->modelled, came_ns);
+}
+
 bool queue_take(const struct queue_request *asked)
 {
-    if (service.laws[kind_of(asked->work)].shape == LAW_NONE || (asked->bytes == 0 && asked->work != QUEUE_FLUSH))
+    if (is_at_once(asked) || (asked->bytes == 0 && asked->work != QUEUE_FLUSH))
         return false;
     if (recorder->has_log && (recorder->sealed || asked->work != QUEUE_WRITE))
         return false;
@@ -175,6 +208,15 @@ bool queue_take(const struct queue_request *asked)
         job->asked.data = job->data;
     } else if (asked->work != QUEUE_FLUSH)
         job->error = do_now(job);
+    if (is_modelled && job->error == 0) {
+        hand_to_disk(job);
+        return true;
+    }
+    if (is_modelled) {
+        /* It may lie where there is no disk. */
+        answer(job);
+        return true;
+    }
     job->number = numbers++;
     outstanding++;
     if (first_waiting == NULL)
@@ -198,6 +240,10 @@ static void finish(struct job *job)
     lateness->late_ns += behind;
     lateness->late_ns_max = behind > lateness->late_ns_max ? behind : lateness->late_ns_max;
     lateness->late += due > 0 && behind > due / 20;
+    if (is_modelled) {
+        answer(job);
+        return;
+    }
     if (job->asked.work == QUEUE_FLUSH)
         flushing = false;
     outstanding--;
@@ -206,20 +252,41 @@ static void finish(struct job *job)
     dispatch(due_ns);
 }
 
+/* What the disk has done by then. */
+static void finish_modelled(double until_ns)
+{
+    for (struct disk_request *done; (done = disk_done(&disk, until_ns)) != NULL;) {
+        struct job *job = (struct job *)done;
+        job->due_ns = moment_of(done->due_ns);
+        finish(job);
+    }
+}
+
 void queue_finish_due(void)
 {
+    if (is_modelled)
+        finish_modelled((double)(now_ns() - begun_ns));
     while (count > 0 && served[0]->due_ns <= now_ns())
         finish(take_first());
 }
 
 void queue_finish(void)
 {
+    if (is_modelled)
+        finish_modelled(FOREVER_NS);
     while (count > 0)
         finish(take_first());
 }
 
 bool queue_next(uint64_t *due_ns)
 {
+    double ns;
+    if (is_modelled) {
+        bool is_due = disk_next(&disk, &ns);
+        /* Behind the moment, whose nanosecond has begun. */
+        *due_ns = is_due ? moment_of(ns) + 1 : 0;
+        return is_due;
+    }
     if (count == 0)
         return false;
     *due_ns = served[0]->due_ns;

@@ -1,8 +1,8 @@
 /* Requests that are answered later than they came, as a device with a queue answers them. */
 #pragma once
 
+#include "options.h"
 #include "recorder.h"
-#include "service.h"
 
 struct fuse_req;
 
@@ -16,8 +16,8 @@ struct queue_request {
     uint64_t bytes, at;
 };
 
-/* Before the first request. */
-void queue_begin(struct recorder *recorder, const struct service *service);
+/* Before the first request. False where there is no memory. */
+bool queue_begin(struct recorder *recorder, const struct options *options);
 /* Keep a request until its moment; false where it has to be answered now. */
 bool queue_take(const struct queue_request *request);
 /* Answer those whose moment has come, in its order. */

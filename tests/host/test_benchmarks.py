@@ -22,6 +22,7 @@ NO_PROGRAM = {"machine", "power_cut_trees"}
 SMALL = {
     "ab_calibration": ("--uses 2", "seed 1"),
     "calibration": ("--studies 20 --only-pooled", "| one pair of 45 %"),
+    "disk_model": ("--seconds 1 --size-mb 64", "rows within 10%"),
     "explorer_page": (
         "--cells 8 --repetitions 2 --seconds 5 --builds 1 --rounds 1 --sections 1",
         "choice: another cell",
@@ -66,7 +67,7 @@ def test_every_program_has_its_figures_in_the_documents() -> None:
 LANES = {
     "restored": (),
     **dict.fromkeys(
-        ("guest_overhead", "latency_device", "shut_in_cost", "tpch_load", "watching_cost"),
+        ("disk_model", "guest_overhead", "latency_device", "shut_in_cost", "tpch_load", "watching_cost"),
         (pytest.mark.second_lane,),
     ),
 }

@@ -31,7 +31,8 @@ from bedplate.host.process import start_time, wait_until
 from bedplate.host.recorder import LatencyDevice, WayThere, parse_status, probe_device, way_there
 from bedplate.host.requirement import look
 from bedplate.model.cell import FilesystemLevels
-from bedplate.model.devices import Latency, Law
+from bedplate.model.devices import Disk, Latency, Law
+from bedplate.plan.values import LATENCIES, faster
 from bedplate.units import MIB
 from bedplate.workloads.fio.prepare import DEPTHS, FIO, MEASURED_DISK, law_of
 
@@ -233,6 +234,43 @@ def test_file_systems_stand_on_it_and_their_flushes_reach_it(
         assert content == (target / "file").read_bytes()
     finally:
         filesystem.unmount(site)
+
+
+def test_a_modelled_disk_takes_its_turns(place: RecorderLab, undo: ExitStack) -> None:
+    turn_s, seek_s = 60 / 7200, Disk().seek_track_ms / 1e3
+    latency = LATENCIES["hdd-7200-2011"]
+    device = started(place, undo, latency)
+    assert (True, " ".join(latency.options)) == (device.read_back.matches, device.read_back.effective)
+    with ExitStack() as files:
+        direct = Direct(device.device.path, files)
+        # Who appends and flushes waits for the same angle again and again.
+        began = time.monotonic()
+        for number in range(30):
+            direct.write_s(number)
+            direct.flush_s()
+        assert time.monotonic() - began >= 28 * turn_s
+        # The heads have to go there.
+        began = time.monotonic()
+        for number in range(30):
+            direct.read_s(16_383 - 409 * number)
+        assert time.monotonic() - began >= 30 * seek_s
+    status = parse_status(device.status_file.read_text())
+    assert status.devices[0].flushes >= 30
+
+
+def test_a_modelled_disk_holds_what_was_written(place: RecorderLab, undo: ExitStack) -> None:
+    path = started(place, undo, faster(LATENCIES["hdd-7200-2011"], 16)).device.path
+    content = os.urandom(4 * MIB)
+    with Path(path).open("r+b") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+        file.seek(64 * MIB - len(content))
+        file.write(content[::-1])
+    with Path(path).open("rb") as file:
+        assert content == file.read(len(content))
+        file.seek(64 * MIB - len(content))
+        assert content[::-1] == file.read()
 
 
 def test_two_at_once_do_not_know_of_each_other(place: RecorderLab, undo: ExitStack) -> None:

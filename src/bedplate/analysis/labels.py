@@ -48,6 +48,10 @@ _PLAN_WORDS: Mapping[str, str] = {
     "device.throttle.read_bytes_per_s": "scratch_device.throttle.read_bandwidth",
     "device.throttle.write_bytes_per_s": "scratch_device.throttle.write_bandwidth",
     "device.latency.bytes_per_s": "scratch_device.latency.bandwidth",
+    **{
+        f"device.latency.disk.{name}_bytes_per_s": f"scratch_device.latency.disk.{name}"
+        for name in ("outer", "inner")
+    },
     "device.": "scratch_device.",
     "kernel.release": "machine.kernel",
 }
@@ -268,7 +272,7 @@ def _labels(known: list[Cell], effective_blocks: Mapping[str, int], *, brief: bo
             database_block=format_size(size) if (size := cell.database_block_bytes) else "",
             database_block_bytes=cell.database_block_bytes,
             throttle=cell.device.throttle.name if cell.device.throttle else None,
-            latency=cell.device.latency.name if cell.device.latency else None,
+            latency=cell.device.latency.label if cell.device.latency else None,
         )
         for cell in known
     }
@@ -294,7 +298,13 @@ def study_marks(cells: Iterable[Cell], records: Iterable[VisitRecord]) -> tuple[
             f"emulated device ({', '.join(throttles)}): IOPS and bandwidth are limited, "
             "the latency of a flush is not"
         )
-    latencies = sorted({cell.device.latency.name for cell in known if cell.device.latency})
+    emulated = {cell.device.latency for cell in known if cell.device.latency}
+    disks = sorted(latency.name for latency in emulated if latency.disk)
+    if disks:
+        marks.append(
+            f"modelled disk ({'; '.join(disks)}): seeks, rotation, queue and caches are computed, in user space, and the data is in memory"
+        )
+    latencies = sorted(latency.name for latency in emulated if not latency.disk)
     if latencies:
         marks.append(
             f"emulated device ({'; '.join(latencies)}): what requests and flushes take is drawn, in user space, and the data "

@@ -84,6 +84,7 @@ from bedplate.model import codec
 from bedplate.model.cell import SourceCommit
 from bedplate.model.codec import json_fields
 from bedplate.model.course import first_of
+from bedplate.model.devices import Latency
 from bedplate.statistics.comparison import MARGIN
 from bedplate.study.layout import Folder, is_study
 from bedplate.study.records import PairedRecord
@@ -455,7 +456,12 @@ def _how(asked: BisectAsked, plan: PairedPlan, condition: Condition) -> list[str
     loads = list(dict.fromkeys(load.dataset.words for each in planned for load in each.loads))
     devices = [each.cell.device for each in planned]
     slower = list(
-        dict.fromkeys(level.name for each in devices for level in (each.latency, each.throttle) if level)
+        dict.fromkeys(
+            level.label if isinstance(level, Latency) else level.name
+            for each in devices
+            for level in (each.latency, each.throttle)
+            if level
+        )
     )
     emulated = f" The device is emulated: {first_of(slower, _NAMES)}." if slower else ""
     told = [

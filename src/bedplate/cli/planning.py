@@ -16,6 +16,7 @@ from bedplate.cli.printing import print_json, print_tables, say
 from bedplate.errors import EXIT_DONE, EXIT_PLAN_OR_CALL_WRONG, EXIT_REQUIREMENT_MISSING, BedplateError
 from bedplate.model.cell import Cell, engine_model
 from bedplate.model.codec import json_fields
+from bedplate.model.devices import MODELLED
 from bedplate.model.filesystem import deciding
 from bedplate.model.plan import Plan, pruned_lines
 from bedplate.model.visit import RESTORED, ScratchDevice
@@ -223,7 +224,8 @@ def _scratch_device(plan: Plan) -> str:
         return f"{scratch.device}, WHICH WILL BE ERASED"
     size = format_size(scratch.image_bytes or 0)
     if plan.latencies:
-        return f"{size} of memory, answered after the times of {', '.join(plan.latencies)} (emulated)"
+        names = ", ".join(plan.latencies)
+        return f"{size} of memory, answered after the times of {names}{'' if MODELLED in names else ' (emulated)'}"
     return f"an image file of {size} (figures include the file system that it lies on)"
 
 

@@ -28,7 +28,7 @@ from bedplate.host.ledger import Holding, KnownHoldings, Ledger
 from bedplate.host.mount import type_below, unmount
 from bedplate.host.scratch_device import AttachedDevice, attach_loop, detach_loop
 from bedplate.host.tunables import queue_settings, restore, set_tunable
-from bedplate.model.devices import Latency, Law
+from bedplate.model.devices import Disk, Latency, Law
 from bedplate.model.visit import ReadBack
 from bedplate.units import KERNEL_SECTOR_BYTES, KIB, MIB, format_size
 
@@ -572,6 +572,8 @@ def refusals(latency: Latency, way: WayThere, *, share_max: float = _BUSY_SHARE_
     """Why this machine cannot be such a device; empty where it can. `share_max` of what goes through it may take."""
     if latency.is_path_alone:
         return ()
+    if latency.disk is not None:
+        return _disk_refusals(latency.name, latency.disk, way)
     reasons = []
     for kind in KINDS:
         words = getattr(latency, kind)
@@ -591,6 +593,19 @@ def refusals(latency: Latency, way: WayThere, *, share_max: float = _BUSY_SHARE_
                 "queue_depth, longer times, or a limit with iops"
             )
     return tuple(reasons)
+
+
+def _disk_refusals(name: str, model: Disk, way: WayThere) -> tuple[str, ...]:
+    """What comes from a cache may be as long as the way; where the heads move faster than that, nothing is left of the model."""
+    least_ns, way_ns = model.seek_track_ms * 1e6 / model.speed, max(way.read_ns, way.write_ns)
+    if least_ns >= way_ns:
+        return ()
+    most = max(1, int(model.seek_track_ms * 1e6 / way_ns))
+    reason = (
+        f"latency {name}: at speed = {model.speed} its shortest seek takes {least_ns / 1000:.0f} us, and the way through user space takes "
+        f"{way_ns / 1000:.0f} us here; speed = {most} is the most"
+    )
+    return (reason,)
 
 
 def fitting_way(

@@ -574,6 +574,9 @@ def _leaf_levels(name: str, value: Any) -> dict[str, Scalar]:
         return {f"{stem}.{key}": level for key, level in value.items()}
     if isinstance(value, Throttle | Latency):
         limits = {key: level for key, level in to_json(value).items() if level is not None and key != "name"}
+        # The model of a disk has levels of its own.
+        disk = limits.pop("disk", {})
+        limits |= {f"disk.{key}": level for key, level in disk.items() if level is not None}
         return {name: value.name, **{f"{name}.{key}": level for key, level in limits.items()}}
     if isinstance(value, tuple):
         return {name: ",".join(value)}

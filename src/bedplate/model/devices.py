@@ -211,17 +211,99 @@ class Stall:
         return f"{_time_text(self.stall_ns)} every {_time_text(self.period_ns)}"
 
 
+MODELLED = "modelled"
+
+_READ = "read"
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A disk with a spindle, as the device computes it; its times are those of the disk, which `speed` divides."""
+
+    rpm: int = 7200
+    """turns a minute"""
+    seek_track_ms: float = 0.8
+    """seek to the next track"""
+    seek_average_ms: float = 8.5
+    """seek between two random tracks, on average"""
+    seek_full_ms: float = 16.0
+    """seek over all tracks"""
+    write_settle_ms: float = 1.0
+    """what a seek before a write takes more"""
+    overhead_ms: float = 0.1
+    """what the controller takes for each request"""
+    outer_bytes_per_s: int = 130_000_000
+    """sustained rate at the first address"""
+    inner_bytes_per_s: int = 65_000_000
+    """sustained rate at the last address"""
+    cache_bytes: int = 32 * 1024 * 1024
+    """volatile write cache; 0: a write is answered when it is on the medium"""
+    read_ahead_bytes: int = 1024 * 1024
+    """what is read behind a read while nothing else is wanted"""
+    capacity_bytes: int | None = None
+    """of the disk whose outer part the image is; null: the image is all of it"""
+    speed: int = 1
+    """every time is divided by it"""
+
+    @property
+    def reason(self) -> str | None:
+        """Why there is no such disk; None where there may be one."""
+        average, full = (seek - self.seek_track_ms for seek in (self.seek_average_ms, self.seek_full_ms))
+        if not full / 3 <= average <= full * 8 / 15:
+            # Between a seek at one speed and one that always accelerates.
+            return (
+                f"seek_average is {self.seek_average_ms:g}ms; between seek_track and seek_full it has to be from "
+                f"{self.seek_track_ms + full / 3:.3g}ms to {self.seek_track_ms + full * 8 / 15:.3g}ms, as no arm moves otherwise"
+            )
+        if self.inner_bytes_per_s > self.outer_bytes_per_s:
+            return "inner is more than outer, and a disk is faster outside"
+        return None
+
+    @property
+    def turn_ms(self) -> float:
+        """One turn."""
+        return 60e3 / self.rpm
+
+    def words(self, queue_depth: int) -> str:
+        """As the device takes it."""
+        numbers = {
+            "rpm": self.rpm,
+            "track_ns": self.seek_track_ms * 1e6,
+            "average_ns": self.seek_average_ms * 1e6,
+            "full_ns": self.seek_full_ms * 1e6,
+            "settle_ns": self.write_settle_ms * 1e6,
+            "outer": self.outer_bytes_per_s,
+            "inner": self.inner_bytes_per_s,
+            "overhead_ns": self.overhead_ms * 1e6,
+            "cache": self.cache_bytes,
+            "ahead": self.read_ahead_bytes,
+            "capacity": self.capacity_bytes or 0,
+            "depth": queue_depth,
+            "speed": self.speed,
+        }
+        return ",".join(f"{name}={number:.0f}" for name, number in numbers.items())
+
+    def mean_ns(self, kind: str, size_bytes: int) -> float:
+        """Of one request that waits for no other: of a random read, or a write, which a cache takes in as fast as the medium takes it."""
+        rate = (self.outer_bytes_per_s + self.inner_bytes_per_s) / 2
+        ns = self.overhead_ms * 1e6 + size_bytes / rate * 1e9
+        if kind == _READ or self.cache_bytes == 0:
+            ns += (self.seek_average_ms + self.turn_ms / 2) * 1e6
+            ns += 0.0 if kind == _READ else self.write_settle_ms * 1e6
+        return ns / self.speed
+
+
 @dataclass(frozen=True)
 class Latency:
-    """An emulated device with latency: each request takes a time that is drawn.
+    """An emulated device with latency: each request takes a time that is drawn, or that the model of a disk says.
 
-    Always labelled as emulated: what it takes is drawn, and what it holds is in memory.
+    Always labelled as emulated or modelled, and what it holds is in memory.
     """
 
     name: str
     """the plan's word for it"""
     read: str
-    """what a read takes: `lognormal 0.5ms 1.3`"""
+    """what a read takes: `lognormal 0.5ms 1.3`; `modelled`, as all three are then, where `disk` says it"""
     write: str
     """what a write takes"""
     flush: str
@@ -236,15 +318,37 @@ class Latency:
     """limit of reads and writes together"""
     stall: str | None = None
     """`200ms every 30s`; null: never"""
+    disk: Disk | None = None
+    """the model of a disk; null: times are drawn"""
+
+    @classmethod
+    def of_disk(cls, name: str, model: Disk, queue_depth: int = USUAL_PLACES) -> Latency:
+        """A modelled disk."""
+        return cls(name, MODELLED, MODELLED, MODELLED, queue_depth, disk=model)
+
+    @property
+    def label(self) -> str:
+        """Its name, and that it is a model where it is one."""
+        return self.name if self.disk is None else f"{self.name} ({MODELLED})"
+
+    def mean_ns(self, kind: str, size_bytes: int) -> float:
+        """What a `read` or a `write` of so much takes on average, where it does not go on where another ended."""
+        if self.disk is not None:
+            return self.disk.mean_ns(kind, size_bytes)
+        return Law.parse(getattr(self, kind)).mean_ns
 
     @property
     def is_path_alone(self) -> bool:
         """Whether it adds nothing: what is left is the way through user space."""
+        if self.disk is not None:
+            return False
         return all(Law.parse(words) == Law(CONSTANT, 0.0) for words in (self.read, self.write, self.flush))
 
     @property
     def options(self) -> tuple[str, ...]:
         """The device's command line."""
+        if self.disk is not None:
+            return ("--model", self.disk.words(self.queue_depth))
         found = [
             *("--read", Law.parse(self.read).option),
             *("--write", Law.parse(self.write).option),
@@ -263,7 +367,7 @@ class Latency:
         return tuple(found)
 
     def most_per_s(self, kind: str) -> float:
-        """How many reads or writes a second it could answer at its full depth; infinite where they take no time."""
+        """How many reads or writes a second it could answer at its full depth; infinite where they take no time. Of drawn times."""
         laws = [Law.parse(getattr(self, kind))]
         if self.sequential is not None:
             laws.append(Law.parse(self.sequential))

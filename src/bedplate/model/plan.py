@@ -510,8 +510,8 @@ class Plan:
 
     @property
     def latencies(self) -> tuple[str, ...]:
-        """The devices with latency by their names, if the plan's cells have no other scratch device: its data is in memory."""
-        names = tuple(device.latency.name for device in self.devices if device.latency is not None)
+        """The devices with latency by their labels, if the plan's cells have no other scratch device: its data is in memory."""
+        names = tuple(device.latency.label for device in self.devices if device.latency is not None)
         return names if len(names) == len(self.devices) else ()
 
     @property
@@ -645,6 +645,10 @@ def _device_as_named(device: ScratchDevice) -> object:
 
 def _deciding(levels: DeviceLevels | KernelLevels | FilesystemLevels | BuildLevels | ClusterLevels) -> object:
     """What a digest of levels is made of: what came later stands there only where it was asked for."""
+    if isinstance(levels, DeviceLevels) and levels.latency is not None and levels.latency.disk is None:
+        found = to_json(levels)
+        del found["latency"]["disk"]
+        return found
     if not isinstance(levels, BuildLevels):
         return levels
     usual = BuildLevels()

@@ -129,7 +129,8 @@ class ScratchDeviceTable(PlanTable):
     throttle: Factor[Annotated[Throttle, within(values.throttle)]] = ()
     """device | a name, or a table of limits (below) | none | `"hdd-7200"`"""
     latency: Factor[Annotated[Latency, within(values.latency)]] = ()
-    """device | a name, or a table of times (below); needs `image_size`, which is in memory then | none | `"gp3"`"""
+    """device | a name, a table of times, or a modelled disk (below); needs `image_size`, which is in memory then | none |
+    `"hdd-7200-2011"`"""
 
     @model_validator(mode="after")
     def _not_both(self) -> ScratchDeviceTable:

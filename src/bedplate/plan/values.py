@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from pydantic import ValidationInfo
 
 from bedplate.model.cell import Throttle
-from bedplate.model.devices import MOST_PLACES, USUAL_PLACES, Latency, Law, Stall
+from bedplate.model.devices import CONSTANT, MOST_PLACES, USUAL_PLACES, Disk, Latency, Law, Stall
 from bedplate.model.limits import read_at_most
 from bedplate.model.plan import COLD, WARM, DatasetScale
 from bedplate.near_names import did_you_mean
@@ -73,6 +74,23 @@ LATENCIES: Mapping[str, Latency] = {
             iops=88_000,
             bytes_per_s=530 * _MEGABYTE,
         ),
+        # A desktop disk of 2011 (Barracuda 7200.12, Caviar Black): seeks of 8.5 and 9.5 ms, 0.8 from track to track, 32 MB of cache.
+        Latency.of_disk("hdd-7200-2011", Disk()),
+        # A server's (Cheetah 15K.7): seeks of 3.4 and 3.9 ms, 204 to 122 MB/s, 16 MB of cache.
+        Latency.of_disk(
+            "hdd-15k",
+            Disk(
+                rpm=15000,
+                seek_track_ms=0.2,
+                seek_average_ms=3.4,
+                seek_full_ms=6.6,
+                write_settle_ms=0.5,
+                overhead_ms=0.05,
+                outer_bytes_per_s=204 * _MEGABYTE,
+                inner_bytes_per_s=122 * _MEGABYTE,
+                cache_bytes=16 * MIB,
+            ),
+        ),
     )
 }
 
@@ -116,6 +134,21 @@ THROTTLE_KEYS = {
 _TIMES = ("read", "write", "flush")
 
 LATENCY_KEYS = (*_TIMES, "queue_depth", "sequential", "iops", "bandwidth", "stall")
+
+_DISK, _SPEED, _QUEUE_DEPTH = "disk", "speed", "queue_depth"
+
+# A disk's keys in a plan, each with its field.
+_DISK_TIMES = {
+    "seek_track": "seek_track_ms",
+    "seek_average": "seek_average_ms",
+    "seek_full": "seek_full_ms",
+    "write_settle": "write_settle_ms",
+    "overhead": "overhead_ms",
+}
+_DISK_RATES = {"outer": "outer_bytes_per_s", "inner": "inner_bytes_per_s"}
+_DISK_SIZES = {"cache": "cache_bytes", "read_ahead": "read_ahead_bytes", "capacity": "capacity_bytes"}
+
+DISK_KEYS = ("rpm", *_DISK_TIMES, *_DISK_RATES, *_DISK_SIZES, _QUEUE_DEPTH)
 
 _TIMES_MEMORY = re.compile(r"\s*(\d{1,4}(?:\.\d{1,3})?)\s*x\s+memory\s*", re.ASCII)
 _VERSION = re.compile(r"(\d{2})(\.\d{1,2})?", re.ASCII)
@@ -509,6 +542,10 @@ def _texts(value: Any) -> list[str]:
 # A page is copied through user space twice; what that comes to is some GB/s, and a limit near to it would be none.
 _MOST_BYTES_PER_S = 10**9
 
+MOST_SPEED = 64
+_LONGEST_DISK_NS = 10**9
+_MOST_OF = {"cache": GIB, "read_ahead": 64 * MIB, "capacity": 16 * TIB}
+
 
 @takes(
     either(
@@ -522,14 +559,38 @@ _MOST_BYTES_PER_S = 10**9
             },
             required=_TIMES,
         ),
+        table(
+            {
+                _DISK: either(
+                    {"enum": [name for name, named in LATENCIES.items() if named.disk is not None]},
+                    table(
+                        {
+                            "rpm": {"type": "integer", "minimum": 1000, "maximum": 100_000},
+                            **dict.fromkeys(_DISK_TIMES, TEXT),
+                            **dict.fromkeys(
+                                (*_DISK_RATES, *_DISK_SIZES),
+                                either({"type": "integer"}, pattern(SIZE_PATTERN)),
+                            ),
+                            _QUEUE_DEPTH: {"type": "integer", "minimum": 1},
+                        }
+                    ),
+                ),
+                _SPEED: {"type": "integer", "minimum": 1, "maximum": MOST_SPEED},
+            },
+            required=(_DISK,),
+        ),
     )
 )
 def latency(value: Any) -> Latency:
     """A named device, or a table of what it takes; a made-up one is named by its keys."""
     if isinstance(value, str) and value in LATENCIES:
         return LATENCIES[value]
+    if isinstance(value, dict) and _DISK in value:
+        return _at_speed(value)
     if not isinstance(value, dict) or not value:
-        raise ValueError(f"allowed: {', '.join(LATENCIES)}, or a table with {', '.join(LATENCY_KEYS)}")
+        raise ValueError(
+            f"allowed: {', '.join(LATENCIES)}, or a table with {', '.join(LATENCY_KEYS)}, or with disk and speed"
+        )
     reasons = [f"{name}: missing; say what one takes" for name in _TIMES if name not in value]
     found: dict[str, Any] = {}
     for key, given in value.items():
@@ -544,6 +605,72 @@ def latency(value: Any) -> Latency:
     bandwidth = found.pop("bandwidth", None)
     depth = found.pop("queue_depth", USUAL_PLACES)
     return Latency(name, queue_depth=depth, bytes_per_s=bandwidth, **found)
+
+
+def _at_speed(value: Mapping[str, Any]) -> Latency:
+    if unknown := [in_quotes(key) for key in value if key not in (_DISK, _SPEED)]:
+        raise ValueError(f"{', '.join(unknown)}: beside disk only speed is allowed")
+    modelled = _modelled(value[_DISK])
+    if _SPEED not in value:
+        return modelled
+    try:
+        speed = whole_number(1, MOST_SPEED, value[_SPEED])
+    except ValueError as error:
+        raise ValueError(f"speed = {in_quotes(value[_SPEED])}: {error}") from None
+    return faster(modelled, speed)
+
+
+def faster(modelled: Latency, speed: int) -> Latency:
+    """A modelled disk with every time divided by `speed`; the name says so."""
+    if modelled.disk is None:
+        raise ValueError(f"{modelled.name} is no modelled disk; speed divides the times of one")
+    if speed == 1:
+        return modelled
+    disk = replace(modelled.disk, speed=speed * modelled.disk.speed)
+    return replace(modelled, name=f"{modelled.name} at {disk.speed} times its speed", disk=disk)
+
+
+def _modelled(value: Any) -> Latency:
+    named = [name for name, latency in LATENCIES.items() if latency.disk is not None]
+    if isinstance(value, str) and value in named:
+        return LATENCIES[value]
+    if not isinstance(value, dict) or not value:
+        raise ValueError(f"disk: allowed: {', '.join(named)}, or a table with {', '.join(DISK_KEYS)}")
+    reasons, levels, shown = [], dict[str, Any](), []
+    for key, given in value.items():
+        try:
+            field, level = _disk_level(key, given)
+        except ValueError as error:
+            reasons.append(f"{in_quotes(key)} = {in_quotes(given)}: {error}")
+            continue
+        levels[field] = level
+        words = f"{level:g}ms" if key in _DISK_TIMES else f"{level}"
+        shown.append((DISK_KEYS.index(key), f"{key} {words}"))
+    if reasons:
+        raise ValueError(joined(reasons))
+    depth = levels.pop(_QUEUE_DEPTH, USUAL_PLACES)
+    disk = Disk(**levels)
+    if disk.reason is not None:
+        raise ValueError(f"disk: {disk.reason}")
+    # Of every key, so that two levels never have one name.
+    return Latency.of_disk(f"custom disk {', '.join(words for _, words in sorted(shown))}", disk, depth)
+
+
+def _disk_level(key: str, value: Any) -> tuple[str, float | int]:
+    if key == "rpm":
+        return key, whole_number(1000, 100_000, value)
+    if key in _DISK_TIMES:
+        law = Law.parse(_text(value))
+        if law.shape != CONSTANT or not 0 < law.first_ns <= _LONGEST_DISK_NS:
+            raise ValueError('allowed is one time up to 1s, such as "8.5ms"')
+        return _DISK_TIMES[key], law.first_ns / 1e6
+    if key in _DISK_RATES:
+        return _DISK_RATES[key], size(MIB, _MOST_BYTES_PER_S, value)
+    if key in _DISK_SIZES:
+        return _DISK_SIZES[key], size(GIB if key == "capacity" else 0, _MOST_OF[key], value)
+    if key == _QUEUE_DEPTH:
+        return key, whole_number(1, MOST_PLACES, value)
+    raise ValueError(f"unknown key; allowed: {', '.join(DISK_KEYS)}")
 
 
 def _value(key: str, value: Any) -> str | int:

@@ -470,6 +470,7 @@ def image_progress(
 
 
 EMULATED_KIND = "emulated device with latency, in memory"
+MODELLED_KIND = "modelled disk, in memory"
 
 
 def start_emulated(
@@ -503,7 +504,11 @@ def start_emulated(
         ledger=ledger,
         commands=commands,
     )
-    facts = {**device_facts(emulated.device), KIND: EMULATED_KIND, **way.facts}
+    facts = {
+        **device_facts(emulated.device),
+        KIND: EMULATED_KIND if latency.disk is None else MODELLED_KIND,
+        **way.facts,
+    }
     return emulated, Levels(facts)
 
 

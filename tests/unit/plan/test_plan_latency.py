@@ -7,11 +7,12 @@ from collections.abc import Callable
 import pytest
 
 from bedplate.errors import PlanError
-from bedplate.model.devices import Latency
+from bedplate.model.devices import Disk, Latency
 from bedplate.model.plan import Plan
 from bedplate.plan.expand import expand
 from bedplate.plan.rules import QEMU, Platform
 from bedplate.plan.values import LATENCIES
+from bedplate.units import MIB
 
 LoadText = Callable[[str], Plan]
 Edited = Callable[[str, str], str]
@@ -78,3 +79,42 @@ type = "power_cut"
 """
     (pruned,) = expand(load_text(text), None).pruned
     assert any("disk of its own" in str(reason) for reason in pruned.reasons)
+
+
+def test_disks_are_named_or_made_of_their_keys(load_text: LoadText, edited: Edited) -> None:
+    words = (
+        'latency = { vary = ["hdd-7200-2011", { disk = { rpm = 5400, cache = "8 MB", seek_average = "9 ms", seek_full = "18ms" } }, '
+        '{ disk = "hdd-15k", speed = 4 }] }'
+    )
+    plan = load_text(edited(words, "scratch_device"))
+    plain, own, fast = [device.latency for device in plan.devices]
+    assert plain == LATENCIES["hdd-7200-2011"]
+    assert own is not None
+    assert Disk(rpm=5400, cache_bytes=8 * MIB, seek_average_ms=9.0, seek_full_ms=18.0) == own.disk
+    assert "custom disk rpm 5400, seek_average 9ms, seek_full 18ms, cache 8388608 (modelled)" == own.label
+    assert fast is not None
+    assert fast.disk is not None
+    assert ("hdd-15k at 4 times its speed", 4) == (fast.name, fast.disk.speed)
+    levels = next(iter(plan.cells())).levels
+    assert ("hdd-7200-2011", 7200) == (levels["device.latency"], levels["device.latency.disk.rpm"])
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ('latency = { disk = "gp3" }', "hdd-7200-2011"),
+        ("latency = { disk = {}, speed = 2 }", "rpm"),
+        ('latency = { disk = "hdd-15k", speed = 0 }', "from 1 to 64"),
+        ('latency = { disk = "hdd-15k", stall = "1ms every 1s" }', "only speed"),
+        ("latency = { disk = { rpm = 7200, heads = 4 } }", "unknown key"),
+        ('latency = { disk = { seek_average = "uniform 1ms 2ms" } }', "one time"),
+        ('latency = { disk = { seek_average = "3ms" } }', "no arm moves otherwise"),
+        ('latency = { disk = { outer = "10 MB" } }', "faster outside"),
+    ],
+)
+def test_what_no_disk_has_is_refused_by_name(
+    load_text: LoadText, edited: Edited, line: str, shown: str
+) -> None:
+    with pytest.raises(PlanError, match=r"scratch_device\.latency") as caught:
+        load_text(edited(line, "scratch_device"))
+    assert shown in str(caught.value)

@@ -26,7 +26,7 @@ from bedplate.engines.postgresql.pgbench_script import (
 from bedplate.engines.postgresql.versions import extensions_of, lacking_sentence, major_of
 from bedplate.engines.postgresql.visit import needed_duration_s, too_many_clients, too_short
 from bedplate.errors import PlanError
-from bedplate.model.cell import Cell, Dataset, RunSpec, Throttle
+from bedplate.model.cell import Cell, Dataset, DeviceLevels, RunSpec, Throttle
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import DatasetScale, EngineSetup, Load, Plan, PlannedWorkload
@@ -575,13 +575,11 @@ class PgbenchEstimate(WorkloadEstimate):
         own_bytes = database_bytes(dataset.levels)
         if own_bytes:
             # A copy of files, written once and read from the cache's disk.
-            return _copy_seconds(own_bytes, cell.device.throttle, emulated=emulated)
+            return _copy_seconds(own_bytes, cell.device, emulated=emulated)
         scale = dataset.levels.integer("scale") or 0
         unthrottled = scale * (_EMULATED_LOAD_S_PER_SCALE if emulated else _LOAD_S_PER_SCALE)
-        if cell.device.throttle is None:
-            return unthrottled
         written = scale * bytes_per_scale(cell.build.block_size_bytes) * _LOAD_WRITE_FACTOR
-        return max(unthrottled, _throttled_seconds(written, cell.device.throttle))
+        return max(unthrottled, _device_seconds(written, cell.device))
 
     def dataset_bytes(self, cell: Cell, load: Load) -> float:
         """Tables, indexes, and what the runs leave dead."""
@@ -605,9 +603,18 @@ def _restores(dataset: Dataset, cells: Sequence[Cell]) -> int:
     return len({(cell.build, cell.cluster.data_checksums) for cell in cells}) if DUMP in dataset.levels else 0
 
 
-def _copy_seconds(size_bytes: float, throttle: Throttle | None, *, emulated: bool) -> float:
+def _copy_seconds(size_bytes: float, device_levels: DeviceLevels, *, emulated: bool) -> float:
     unthrottled = size_bytes / (_EMULATED_COPY_BYTES_PER_S if emulated else _COPY_BYTES_PER_S)
-    return unthrottled if throttle is None else max(unthrottled, _throttled_seconds(size_bytes, throttle))
+    return max(unthrottled, _device_seconds(size_bytes, device_levels))
+
+
+def _device_seconds(size_bytes: float, device_levels: DeviceLevels) -> float:
+    """What writing so much takes an emulated device; 0 of any other."""
+    throttle, latency = device_levels.throttle, device_levels.latency
+    seconds = 0.0 if throttle is None else _throttled_seconds(size_bytes, throttle)
+    if latency is not None:
+        seconds = max(seconds, size_bytes / _LOAD_IO_BYTES * latency.mean_ns("write", _LOAD_IO_BYTES) / 1e9)
+    return seconds
 
 
 def _throttled_seconds(size_bytes: float, throttle: Throttle) -> float:

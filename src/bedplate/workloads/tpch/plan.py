@@ -9,7 +9,6 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 from pydantic import Field, model_validator
 
 from bedplate.model.cell import Cell, Dataset, RunSpec
-from bedplate.model.devices import Law
 from bedplate.model.engines import POSTGRESQL
 from bedplate.model.levels import Levels, Scalar
 from bedplate.model.plan import Load, PlannedWorkload
@@ -162,14 +161,19 @@ class _OnDevice:
         """Writing the database."""
         if self._latency is None:
             return 0.0
-        return self._bytes / _LOAD_REQUEST_BYTES * Law.parse(self._latency.write).mean_ns / 1e9
+        return self._bytes / _LOAD_REQUEST_BYTES * self._latency.mean_ns("write", _LOAD_REQUEST_BYTES) / 1e9
 
     def queries_seconds(self, *, cold: bool) -> float:
         """Reading what the memory does not hold."""
         if self._latency is None or (self._is_held and not cold):
             return 0.0
         reads = self._bytes / self._page_bytes * _READS_PER_PAGE
-        return reads * (1.0 if self._is_held else _READ_AGAIN) * Law.parse(self._latency.read).mean_ns / 1e9
+        return (
+            reads
+            * (1.0 if self._is_held else _READ_AGAIN)
+            * self._latency.mean_ns("read", self._page_bytes)
+            / 1e9
+        )
 
 
 ESTIMATE = TpchEstimate()
