@@ -32,6 +32,19 @@ def line_of(page: str, begin: str) -> list[str]:
     return list(words)
 
 
+def test_a_plant_of_the_reference_is_found(lab: Lab) -> None:
+    shutil.copytree(ROOT / "examples", lab.base / "examples")
+    words = line_of("ENGINES.md", "power-cut try examples/engines/toy --on ext4 --plant")
+    assert re.search(r"^Unsafe .*\bext4\b", lab.call(*words, *FEW_CUTS, "--yes"), re.MULTILINE)
+
+
+@pytest.mark.skipif(shutil.which("go") is None, reason="the store is built with go, which is not installed")
+def test_a_store_of_the_shelf_is_built_and_tried(lab: Lab) -> None:
+    shutil.copytree(ROOT / "examples", lab.base / "examples")
+    words = line_of("ENGINES.md", "power-cut try examples/engines/shelf/bbolt")
+    assert "0 of 12 cuts bad" in lab.call(*words, *FEW_CUTS, "--yes")
+
+
 def test_an_engine_of_ones_own_is_tried_blamed_and_bundled_as_its_page_says(lab: Lab) -> None:
     page = "engine.md"
     shutil.copytree(ROOT / "examples", lab.base / "examples")

@@ -155,7 +155,7 @@ def test_a_linked_writer_is_reached(place: Path) -> None:
     assert "built.drop-third-fsync" == planted.description.name
 
 
-@pytest.mark.parametrize("plant", ["drop-fsync", "drop-third-fsync", "drop-directory-fsync"])
+@pytest.mark.parametrize("plant", ["drop-third-fsync", "drop-directory-fsync"])
 def test_cuts_find_each_plant_in_a_store_that_survives_without(place: Path, plant: str) -> None:
     words = ("--on", "ext4", "--points", "8", "--recut", "0", "--duration", "2", "--fail-if", "bad", "--yes")
     argv = [
