@@ -92,7 +92,7 @@ def main() -> None:
 
 
 def job(device: str, kind: str, depth: int, seconds: int, commands: Commands) -> AtDepth:
-    """As `bedplate device measure` does, before other programs: what it waits for a processor is no time of the device's."""
+    """As `bedplate doctor DEVICE --measure` does, before other programs: what it waits for a processor is no time of the device's."""
     argv = ["chrt", "--fifo", "1", *fio_argv(device, kind, depth, seconds)]
     return parse_fio(commands.run(argv, timeout_s=seconds + 60).stdout, kind, depth)
 

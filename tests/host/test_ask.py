@@ -92,7 +92,7 @@ def mounted(lab: Lab) -> Iterator[dict[str, Path]]:
 
 
 def inspected(lab: Lab, path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(lab.call("inspect", path, "--json"))
+    found: dict[str, Any] = json.loads(lab.call("doctor", path, "--json"))
     return found
 
 

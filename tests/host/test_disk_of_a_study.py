@@ -81,7 +81,7 @@ def test_a_disk_without_a_signature_does_not_join_a_study(lab: Lab) -> None:
         plan = lab.plan(('image_size = "512 MB"', f'device = "{name}"'))
         lab.run(plan, "--erase", name)
         turn(name, blank)
-        more = ("extend", lab.study, "--repetitions", "2", "--erase", name)
+        more = ("run", lab.study, "--repetitions", "2", "--erase", name)
         assert OTHER_DISK in lab.call(*more, status=3)
         assert 1 == len(lab.visits())
         turn(name, node)

@@ -80,7 +80,7 @@ def test_a_plan_of_ones_own_is_run_and_extended_as_the_readme_says(lab: Lab) -> 
     assert "1 visit completed, 0 failed" in lab.call(*run)
     assert "mine is complete: 1 visit" in lab.call(*run)
     shutil.move(lab.base / "mine", lab.base / "first")
-    extend = line_of("extend --help", "extend first --repetitions 5")
+    extend = line_of("run --help", "run first --repetitions 5")
     assert "1 visit completed, 0 failed" in lab.call(*extend[:-1], "2")
     for begin, file in (("report mine -o", "mine.html"), ("export mine -o", "mine.xlsx")):
         words = line_of("README.md", begin)

@@ -88,7 +88,7 @@ def test_an_external_journal_is_on_its_device_and_flushed_there(lines: Lines, ty
 @pytest.mark.parametrize(("name", "flushing"), [("zfs", "data"), ("zfs external", "journal")])
 def test_zfs_is_made_mounted_read_back_flushed_and_clean(lines: Lines, name: str, flushing: str) -> None:
     if not _zfs_is_built():
-        pytest.skip("zfs's modules are not built: `bedplate setup --zfs`")
+        pytest.skip("zfs's modules are not built: `bedplate doctor --install --zfs`")
     line = lines[name]
     assert ("completed", []) == (line["outcome"], line["reasons"])
     assert line["check"].startswith("clean")

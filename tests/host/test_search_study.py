@@ -42,7 +42,7 @@ def test_a_killed_search_goes_on_from_its_records_and_extends_to_all_cells(lab: 
         now = identities(lab.study) if (lab.study / "visits").is_dir() else {}
         assert finished == {path: now.get(path) for path in finished}
         finished = now
-    status = json.loads(lab.call("status", lab.study, "--json"))
+    status = json.loads(lab.call("show", lab.study, "--status", "--json"))
     assert status["search"]["ending"] is None
     assert 600 == status["search"]["budget_s"]
 
@@ -64,17 +64,17 @@ def test_a_killed_search_goes_on_from_its_records_and_extends_to_all_cells(lab: 
     places = [(v.cell_id, v.repetition) for v in study.schedule.visits]
     assert len(set(places)) == len(places)
     assert 2 == len({cell for cell, _ in places})
-    status = json.loads(lab.call("status", lab.study, "--json"))
+    status = json.loads(lab.call("show", lab.study, "--status", "--json"))
     assert status["search"]["ending"] in {"this one", "one of these", "not known"}
     assert status["search"]["spent_s"] <= 600
 
-    said = lab.call("extend", lab.study, "--repetitions", "2")
+    said = lab.call("run", lab.study, "--repetitions", "2")
     assert [] == lab.left_behind()
     extended = read_study(lab.study)
     made = {(v.record.key.cell, v.record.key.repetition) for v in extended.visits}
     assert {(cell, repetition) for cell in extended.schedule.cells for repetition in (1, 2)} <= made
     assert set(places) <= made
-    assert "search" not in json.loads(lab.call("status", lab.study, "--json"))
+    assert "search" not in json.loads(lab.call("show", lab.study, "--status", "--json"))
     lab.call("show", lab.study)
 
 

@@ -91,7 +91,7 @@ def test_the_quick_plan_of_a_fleet_runs_on_two_nodes_and_is_reported_with_the_no
     assert {(1, "n1"), (2, "n2")} == {(r.key.repetition, r.provenance["node"]) for r in records}
     assert {"slurm"} == {r.executor for r in records}
     assert 1 == len({r.provenance["machine"] for r in records})
-    nodes = json.loads(call("status", study, "--json"))["nodes"]
+    nodes = json.loads(call("show", study, "--status", "--json"))["nodes"]
     assert [("n1", 2, 0), ("n2", 2, 0)] == [(n["node"], n["completed"], n["left"]) for n in nodes]
     shown = " ".join(call("show", study).split())
     assert "a node is a block" in shown

@@ -66,5 +66,5 @@ def test_a_study_keeps_the_executor_that_it_was_begun_with(lab: Lab) -> None:
     assert "local" == json.loads((study / "study.json").read_text())["executor"]
     assert 'executor = "auto"' in (study / "plan.toml").read_text()
     assert "is complete" in lab.call("run", automatic, "--study", study)
-    lab.call("extend", study, "--repetitions", "2")
+    lab.call("run", study, "--repetitions", "2")
     assert "extended from 1 to 2 repetitions" in (study / "study.json").read_text()

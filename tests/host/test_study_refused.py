@@ -65,7 +65,7 @@ def test_another_plan_machine_or_a_damaged_study_is_refused_and_nothing_is_lost(
     record.write_text(record.read_text()[:-100])
     # A damaged visit is set aside by name; asked to, bedplate does it again, beside what is there.
     damaged = record.read_text()
-    assert "visit.json" in lab.call("status", lab.study)
+    assert "visit.json" in lab.call("show", lab.study, "--status")
     lab.run(plan, "--retry-failed")
     assert damaged == record.read_text()
     assert {"1.1", "1.2"} == {path.name for path in lab.study.glob("visits/*/*/*")}
@@ -134,7 +134,7 @@ def test_a_hostile_plan_is_measured_or_refused_but_never_obeyed(lab: Lab) -> Non
     assert "<script>alert(1)</script>" not in (lab.base / "report.html").read_text()
     assert title == json.loads(said)["title"]
     lab.call("show", lab.study)
-    lab.call("status", lab.study)
+    lab.call("show", lab.study, "--status")
     assert [] == [path for path in (Path("/hit"), lab.base / "hit") if path.exists()]
     latin = os.fsdecode(bytes(lab.base) + b"/\xe4")
     assert "no UTF-8" in lab.call("run", plan, "--study", latin, status=2)
@@ -183,7 +183,7 @@ def test_a_device_is_erased_only_when_it_is_named_again_and_its_queue_is_restore
             (queue / key).read_text() for key in ("read_ahead_kb", "write_cache")
         )
         # What is on it now is bedplate's own.
-        lab.call("extend", lab.study, "--repetitions", "2", "--erase", name)
+        lab.call("run", lab.study, "--repetitions", "2", "--erase", name)
         assert 2 == len(lab.visits())
     # The device is the test's own until here.
     assert [] == lab.left_behind()

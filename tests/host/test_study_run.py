@@ -39,7 +39,7 @@ def test_a_study_runs_to_the_end_and_anybody_can_read_it(lab: Lab) -> None:
     readers = lab.base / "readers"
     readers.mkdir()
     readers.chmod(0o777)
-    status = json.loads(lab.call("status", lab.study, "--json", before=NOBODY))
+    status = json.loads(lab.call("show", lab.study, "--status", "--json", before=NOBODY))
     assert (1, 0, 0, None) == (
         status["completed"],
         status["failed"],
@@ -142,7 +142,7 @@ def test_a_second_start_is_refused_with_the_reason(lab: Lab) -> None:
     try:
         said = lab.run(plan, status=2)
         assert f"is being written by process {first.pid}" in said
-        assert str(first.pid) == json.loads(lab.call("status", lab.study, "--json"))["writer"]
+        assert str(first.pid) == json.loads(lab.call("show", lab.study, "--status", "--json"))["writer"]
         # Another study would be measured together with the first: refused before it is made.
         other = lab.base / "other"
         said = lab.call("run", plan, "--study", other, status=3)
@@ -183,22 +183,22 @@ def test_extend_runs_only_what_is_new_and_writes_it_down(lab: Lab, finished: Pat
     shutil.copytree(finished, lab.study)
     plan = lab.plan()
     before = identities(lab.study)
-    lab.call("extend", lab.study, "--repetitions", "2")
+    lab.call("run", lab.study, "--repetitions", "2")
     after = identities(lab.study)
     assert before == {path: after.get(path) for path in before}
     assert [1, 2] == sorted(record.key.repetition for record in lab.visits().values())
     assert (PLAN.replace("repetitions = 1", "repetitions = 2")).split() == (
         lab.study / "plan.toml"
     ).read_text().split()
-    assert "has all of that already" in lab.call("extend", lab.study, "--repetitions", "2")
-    history = json.loads(lab.call("status", lab.study, "--json"))["history"]
+    assert "has all of that already" in lab.call("run", lab.study, "--repetitions", "2")
+    history = json.loads(lab.call("show", lab.study, "--status", "--json"))["history"]
     assert ["created", "extended from 1 to 2 repetitions"] == [entry["what"] for entry in history]
 
-    assert "repetitions: was 2, is 1" in lab.call("extend", lab.study, "--repetitions", "1", status=2)
+    assert "repetitions: was 2, is 1" in lab.call("run", lab.study, "--repetitions", "1", status=2)
     smaller = lab.plan(("repetitions = 1", "repetitions = 2"), ("ext4", "xfs"), name="smaller.toml")
-    said = lab.call("extend", lab.study, "--plan", smaller, status=2)
+    said = lab.call("run", lab.study, "--add", smaller, status=2)
     assert "cells taken out: ext4" in said
-    assert "either --repetitions N or --plan PLAN" in lab.call("extend", lab.study, status=2)
+    assert "--repetitions N or --plan PLAN" in lab.call("extend", lab.study, status=2)
     assert "was extended since" in lab.run(plan, status=2)
     assert 2 == len(lab.visits())
 
@@ -208,7 +208,7 @@ def test_a_failed_visit_is_told_kept_and_done_again_when_asked(lab: Lab) -> None
     said = lab.run(plan, status=1)
     assert "1 visit completed, 1 failed" in said
     assert [] == lab.left_behind()
-    status = lab.call("status", lab.study)
+    status = lab.call("show", lab.study, "--status")
     assert "at server start" in status
     (logs,) = re.findall(r"logs: (.*)", status)
     assert "shared memory" in (Path(logs) / "server.log").read_text()

@@ -234,7 +234,7 @@ def judge(lab: Lab, tally: Tally) -> None:
         if record.outcome.value == "completed"
     )
     tally.expect(due == good, f"due were {due}, completed are {good}")
-    status = json.loads(lab.call("status", lab.study, "--json"))
+    status = json.loads(lab.call("show", lab.study, "--status", "--json"))
     tally.expect(status["left"] == 0, f"status says that {status['left']} visits are left")
     for place, record in records.items():
         if record.outcome.value != "completed":

@@ -46,7 +46,7 @@ _SCRIPTS_AT_ONCE = 300
 _HANGS_S = 120
 _WRITERS = (
     ("run", "{study}/plan.toml", "--study", "{study}"),
-    ("extend", "{study}", "--repetitions", "9"),
+    ("run", "{study}", "--repetitions", "9"),
 )
 _FOREIGN = 12345
 

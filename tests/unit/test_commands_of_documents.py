@@ -27,6 +27,7 @@ from tests.support.documents.command_lines import (
 from tests.support.documents.reader import ROOT, Reader
 
 from bedplate.cli.app import program
+from bedplate.cli.commands import Viewed
 
 
 @dataclass(frozen=True)
@@ -60,20 +61,20 @@ _MINUTES = "measures for minutes or hours, as root"
 _SLURM = ToItsWords("needs a fleet", run_by="tests/host/test_slurm_study.py")
 _DISK = "needs a disk of the reader's"
 _HOST = "tests/host/test_documented_commands.py"
+_MORE = ToItsWords("measures a study of this machine on", run_by=_HOST)
 WAYS: dict[str, Whole | ToItsQuestion | ToItsPlan | ToItsWords] = {
-    **dict.fromkeys(("status", "show", "compare", "effects", "advise", "claims", "summary"), Whole()),
-    **dict.fromkeys(("report", "index", "export", "import", "inspect", "completion"), Whole()),
-    **dict.fromkeys(("power-cut points", "release", "help"), Whole()),
+    **dict.fromkeys(
+        ("show", *(f"show --{view}" for view in ("advice", "effects", "claims", "mail"))), Whole()
+    ),
+    **dict.fromkeys(("show --status", "compare", "report", "export", "import", "completion"), Whole()),
+    **dict.fromkeys(("power-cut points", "release"), Whole()),
     **dict.fromkeys(("ask filesystem", "ask safe", "ab", "bisect"), ToItsQuestion(_MINUTES)),
-    "ask kernel": ToItsQuestion("boots guests for minutes"),
     **dict.fromkeys(("run", "search"), ToItsPlan(_MINUTES)),
     "plan": ToItsPlan("has exit code 3 where this machine lacks what the plan needs"),
     "quickstart": ToItsPlan("installs packages, builds a server, and measures for ten minutes"),
-    "setup": ToItsPlan("installs packages, builds servers and fetches kernels"),
-    "extend": ToItsWords("measures a study of this machine on", run_by=_HOST),
-    "doctor": ToItsWords("makes and mounts file systems as root", run_by="tests/host/test_doctor.py"),
-    "cancel": _SLURM,
-    "device measure": ToItsWords(_DISK, run_by="tests/host/test_latency_device.py"),
+    "doctor": Whole(),
+    "doctor --install": ToItsPlan("installs packages, builds servers and fetches kernels"),
+    "doctor --measure": ToItsWords(_DISK, run_by="tests/host/test_latency_device.py"),
     "power-cut try": ToItsWords("makes devices as root", run_by=_HOST),
     **dict.fromkeys(
         ("power-cut blame", "power-cut bundle", "power-cut replay"),
@@ -83,8 +84,19 @@ WAYS: dict[str, Whole | ToItsQuestion | ToItsPlan | ToItsWords] = {
 EXCEPTIONS: dict[str, Whole | ToItsQuestion | ToItsPlan | ToItsWords] = {
     # What it asks of is the server that runs here.
     "bedplate ask safe": ToItsWords("needs a server that runs", run_by="tests/host/test_ask.py"),
-    "bedplate inspect /dev/disk/by-id/nvme-EXAMPLE": ToItsWords(_DISK, run_by="tests/host/test_ask.py"),
-    "bedplate inspect /dev/sda1 --plan mine.toml": ToItsWords(_DISK, run_by="tests/host/test_ask.py"),
+    "bedplate doctor /dev/disk/by-id/nvme-EXAMPLE": ToItsWords(_DISK, run_by="tests/host/test_ask.py"),
+    "bedplate doctor /dev/sda1 -o mine.toml": ToItsWords(_DISK, run_by="tests/host/test_ask.py"),
+    "bedplate doctor": ToItsWords(
+        "makes and mounts file systems as root", run_by="tests/host/test_doctor.py"
+    ),
+    **dict.fromkeys(("bedplate release STUDY", "bedplate release first"), _SLURM),
+    **dict.fromkeys(
+        (
+            *("bedplate run first --repetitions 5", "bedplate run first --add with-btrfs.toml"),
+            *("bedplate run STUDY --repetitions 5", "bedplate run STUDY --repetitions N"),
+        ),
+        _MORE,
+    ),
 }
 _NETWORK = "needs a network beyond the package registries"
 _INSTALLED = "changes the packages of the machine; the files are started by tests/host/test_built_packages.py"
@@ -148,28 +160,29 @@ def parsed(words: list[str], *, mention: bool = False) -> Parsed:
         words = [word for word in words if word != "…"]
     context = program.make_context("bedplate", list(words))
     command: click.Command = program
-    names: list[str] = []
     left = [*context._protected_args, *context.args]
     while isinstance(command, click.Group):
         if mention and all(word.startswith("-") for word in left):
-            return Parsed(" ".join(names), complete=False)
+            return Parsed("", complete=False)
         name, inner, left = command.resolve_command(context, left)
         assert inner is not None, words
         command = inner
-        names.append(name or "")
         if mention and all(word.startswith("-") for word in left):
-            options = {option for parameter in command.params for option in parameter.opts}
-            assert options.issuperset(left), f"{' '.join(names)} has no {' '.join(set(left) - options)}"
-            return Parsed(" ".join(names), complete=False)
+            views = command.views if isinstance(command, Viewed) else {}
+            shown = next((views[word] for word in left if word in views), command)
+            options = {option for parameter in (*command.params, *shown.params) for option in parameter.opts}
+            assert options.issuperset(left), f"{name} has no {' '.join(set(left) - options)}"
+            return Parsed(name or "", complete=False)
         try:
             context = command.make_context(name or "", list(left), parent=context)
         except click.MissingParameter:
             if not mention:
                 raise
-            return Parsed(" ".join(names), complete=False)
+            return Parsed(name or "", complete=False)
+        command = context.command
         left = [*context._protected_args, *context.args]
     assert [] == left
-    return Parsed(" ".join(names), complete=True)
+    return Parsed(context.command_path.partition(" ")[2], complete=True)
 
 
 def _id(line: CommandLine) -> str:
@@ -205,7 +218,7 @@ def test_a_command_of_the_documents_works(reader: Reader, line: CommandLine) -> 
         assert "nobody can be asked here" in done.stderr, done.stderr
         assert "  time      " in done.stdout
     elif isinstance(way, ToItsPlan):
-        plan = words[1] if len(words) > 1 and named.words != "quickstart" else "quick"
+        plan = words[1] if not "".join(words[1:2]).startswith("-") and words[1:] else "quick"
         done = reader.call(line, words=words if named.words == "plan" else ["plan", plan])
         # What this machine lacks is no fault of the line.
         assert done.returncode in (0, 3), done.stderr
@@ -251,7 +264,13 @@ def test_every_command_of_another_program_is_listed_with_its_reason() -> None:
 
 def test_no_list_has_what_no_document_has_any_more() -> None:
     assert set() == EXCEPTIONS.keys() - {line.call for line in OURS}
-    named = {words for words in WAYS for line in OURS if f"{line.call} ".startswith(f"bedplate {words} ")}
+    named = {
+        words
+        for words in WAYS
+        for line in OURS
+        for command, _, view in [words.partition(" --")]
+        if f"{line.call} ".startswith(f"bedplate {command} ") and f" --{view}" in f"{line.call} --"
+    }
     assert set() == WAYS.keys() - named
 
 

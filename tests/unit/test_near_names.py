@@ -82,7 +82,7 @@ def test_a_study_is_found_one_level_below_and_a_wrong_name_is_told_from_it(folde
         (("show", "--cells", "barier=yes"), "did you mean barrier?"),
         (("show", "--cells", "type=xsf"), "filesystem.type is nowhere 'xsf'; did you mean xfs?"),
         (
-            ("claims", "--claims", "mine.tml"),
+            ("show", "--claims", "--file", "mine.tml"),
             "mine.tml: cannot be read: No such file or directory; did you mean mine.toml?",
         ),
         (("effects", "--metric", "tps_vc"), "did you mean tps_cv?"),
@@ -133,7 +133,7 @@ def test_the_likeliest_of_plans_beside_it_and_ready_ones_comes_first(tmp_path: P
 def test_a_path_that_is_inspected_or_a_file_of_claims_has_near_ones(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "claims.toml").touch()
-    assert f"did you mean {tmp_path}/data?" in call_here("inspect", str(tmp_path / "dtaa")).stderr
-    assert "did you mean" not in call_here("inspect", str(tmp_path / "zzzzzz")).stderr
+    assert f"did you mean {tmp_path}/data?" in call_here("doctor", str(tmp_path / "dtaa")).stderr
+    assert "did you mean" not in call_here("doctor", str(tmp_path / "zzzzzz")).stderr
     with pytest.raises(PlanError, match=r"did you mean .*/claims\.toml\?"):
         load_claims([tmp_path / "clams.toml"])

@@ -569,7 +569,7 @@ def extend_command(found: Overview, repetitions: int) -> str:
     """Only the local executor needs root here. A device that is erased is named once more, as the command asks for it."""
     sudo = "sudo " if found.study.facts.executor == "local" else ""
     erase = "".join(f" --erase {shlex.quote(device)}" for device in _devices_erased(found))
-    return f"{sudo}{COMMAND} extend {study_directory(found)} --repetitions {repetitions}{erase}"
+    return f"{sudo}{COMMAND} run {study_directory(found)} --repetitions {repetitions}{erase}"
 
 
 def more_for_verdicts(found: Overview, cells: Iterable[str], run: tuple[str, str]) -> int:

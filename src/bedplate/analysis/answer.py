@@ -357,7 +357,7 @@ def _cost_verdicts(found: Overview, answer: RunAnswer, classes: Mapping[str, str
     if not answer.durability:
         worst = next((each for each in (UNSAFE, UNKNOWN) if each in classes.values()), None)
         if worst is not None:
-            command = f"{COMMAND} advise {study_directory(found)} --durability {worst}"
+            command = f"{COMMAND} show {study_directory(found)} --advice --durability {worst}"
             yield NextStep(StepKind.ALL_THE_SAME, len(answer.not_taken), command)
         return
     if not answer.seen or answer.answered.is_without_verdict:

@@ -244,7 +244,7 @@ CHOSEN = (
 )
 
 _EXTENDED = (
-    "a search chose the cells of the first {blocks} blocks, and `extend` made all cells up to {repetitions} repetitions: what goes beyond them is of "
+    "a search chose the cells of the first {blocks} blocks, and all cells were visited up to {repetitions} repetitions: what goes beyond them is of "
     "chosen cells"
 )
 
@@ -254,14 +254,14 @@ NO_EFFECTS_OF_A_SEARCH = (
         "were fast"
     ),
     (
-        "the model says it of the figure that was searched for: `bedplate effects STUDY` without --workload, --metric and --cells; `bedplate extend` makes a "
+        "the model says it of the figure that was searched for: `bedplate show STUDY --effects` without --workload, --metric and --cells; `bedplate run STUDY --repetitions N` makes a "
         "factorial of the study"
     ),
 )
 
 NO_ADVICE_OF_A_SEARCH = (
     "the answer of a search is of all its cells in the run that was searched, and there is none before its first figure",
-    "leave --cells, --workload and --durability out; `bedplate extend` makes a factorial of the study, of which there is advice",
+    "leave --cells, --workload and --durability out; `bedplate run STUDY --repetitions N` makes a factorial of the study, of which there is advice",
 )
 
 DOUBTS_OF_A_SEARCH = "a search counts the runs whose doubts were accepted when it ran; `bedplate search` with one more --accept goes on and counts them"

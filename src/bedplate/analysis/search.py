@@ -1526,7 +1526,7 @@ def more_time(search: Searched, end: SearchEnd) -> tuple[str, ...]:
     whole = repetitions * sum(search.entrants.space.seconds) / search.record.at_once
     factorial = (
         f"all cells in {format_count(repetitions, 'repetition')}, about {format_duration(whole)} less what was visited: "
-        f"`bedplate extend {study} --repetitions {repetitions}`"
+        f"`bedplate run {study} --repetitions {repetitions}`"
     )
     if search.record.extended is not None:
         return (hour,)

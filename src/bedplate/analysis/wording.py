@@ -478,7 +478,7 @@ def _how_to_get_more(study: str, executor: str, asked: int) -> str:
     if executor == IMPORTED:
         return f"There are no more: {NO_MORE_THAN_ITS_SOURCE}"
     sudo = "sudo " if executor == "local" else ""
-    return f"`{sudo}{COMMAND} extend {study} --repetitions {asked}` adds repetitions to this study."
+    return f"`{sudo}{COMMAND} run {study} --repetitions {asked}` adds repetitions to this study."
 
 
 def repetitions_sentence(

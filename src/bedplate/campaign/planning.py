@@ -425,7 +425,7 @@ def _not_fetched(
     which = _listed((names[0], *(f"kernel {name}" for name in names[1:])))
     built = any(is_commit_level(name) for name in names)
     done, does = ("built", "builds") if built else ("fetched", "fetches")
-    words = f"not {done} yet, so what it lacks is not known; `bedplate setup PLAN` {does} it"
+    words = f"not {done} yet, so what it lacks is not known; `bedplate doctor PLAN --install` {does} it"
     return (Chosen(words, "kernel", which),)
 
 

@@ -180,7 +180,7 @@ def kernel_question(
 ) -> Question:
     """Did a kernel make PostgreSQL slower: guests with each of them, as short as gives an answer."""
     if len(set(kernels)) < 2:
-        raise PlanError("name two kernels to compare: bedplate ask kernel 6.1 6.12")
+        raise PlanError("name two kernels to compare: bedplate ab --kernel 6.1 6.12")
     chosen = tuple(dict.fromkeys(types)) or USUAL[:1]
     body = f"""\
 repetitions = {repetitions or _REPETITIONS_IN_GUESTS}

@@ -251,7 +251,7 @@ def refuse_unended_search(study: Path, search: SearchRecord | None) -> None:
     if search is not None and search.extended is None:
         raise StudyError(
             f"{study} is a search; `bedplate search PLAN --study {study}` goes on with it, and "
-            f"`bedplate extend {study} --repetitions N` visits all cells"
+            f"`bedplate run {study} --repetitions N` visits all cells"
         )
 
 
@@ -298,7 +298,7 @@ def refuse_without_root(study_plan: PlannedStudy) -> None:
         raise RequirementMissing(
             "measuring formats and mounts, which needs root: give the same command with sudo, "
             "or with --executor qemu, which does it in a guest",
-            "without root you can look: `bedplate plan`, `doctor`, and on any study `status`, `show`, "
+            "without root you can look: `bedplate plan`, `doctor`, and on any study `show`, "
             "`report`, `export`",
         )
 
@@ -312,12 +312,12 @@ def refuse_another_plan(study_plan: PlannedStudy, study: Path) -> None:
     if changed and not obstacles_to_extend(study_plan.plan, before.plan):
         raise StudyError(
             *(f"{study} was extended since: {change}" for change in changed),
-            f"go on with `bedplate extend {study} --repetitions {before.plan.repetitions}`",
+            f"go on with `bedplate run {study} --repetitions {before.plan.repetitions}`",
         )
     if changed:
         raise StudyError(
             *(f"{study} was begun with another plan: {change}" for change in changed),
-            "give the same plan, another --study, or add to this one with `bedplate extend`",
+            "give the same plan, another --study, or add to this one with `bedplate run STUDY --repetitions N`",
         )
 
 
@@ -459,7 +459,7 @@ def extend(
 ) -> StudyOutcome:
     """Add repetitions or cells, write that down, and run what is due."""
     if (repetitions is None) == (plan is None):
-        raise PlanError("say either --repetitions N or --plan PLAN: what is to be added?")
+        raise PlanError("say either --repetitions N or --add PLAN: what is to be added?")
     consent, study, lines = consent or Consent(), absolute(study), LineDisplay()
     study_plan, _ = _extended(study, repetitions, plan, executor)
     refuse_wrong_call(study_plan, consent)

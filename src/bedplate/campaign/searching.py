@@ -125,7 +125,7 @@ def _refuse_no_search(study: Path, record: SearchRecord | None) -> None:
     if record.extended is not None:
         raise StudyError(
             f"{study} was a search, and is a study of all its cells since it was extended; go on with "
-            f"`bedplate extend {study} --repetitions {record.extended}`"
+            f"`bedplate run {study} --repetitions {record.extended}`"
         )
 
 

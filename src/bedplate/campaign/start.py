@@ -291,7 +291,7 @@ def summary(record: VisitRecord, run_figures: Sequence[RunFigures]) -> str:
         if len(text) <= _SHOWN_REASON_CHARACTERS:
             return text
         # Whole words, and where the rest is.
-        return f"{text[:_SHOWN_REASON_CHARACTERS].rpartition(' ')[0]} … (`bedplate status` has all of it)"
+        return f"{text[:_SHOWN_REASON_CHARACTERS].rpartition(' ')[0]} … (`bedplate show STUDY --status` has all of it)"
     # A doubt is told of a run without a speed too.
     told = [(run, words) for run in run_figures if (words := _speed(run)) or _doubt(run)]
     parts = []

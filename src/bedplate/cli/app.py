@@ -7,15 +7,17 @@ it imports when it is called. Why click: docs/decisions/0007-command-line-by-cli
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
 
 from bedplate import __version__
 from bedplate.cli.ask import ab, ask, bisect, quickstart, search
+from bedplate.cli.commands import Viewed, every_command
 from bedplate.cli.cuts import power_cut
-from bedplate.cli.machine import cancel, device
+from bedplate.cli.former import add_former_names
+from bedplate.cli.machine import cancel, measure_command
 from bedplate.cli.options import (
     AS_JSON,
     CELLS,
@@ -26,16 +28,19 @@ from bedplate.cli.options import (
     OF_WORKLOAD,
     PATH,
     PLAN_FILE,
+    REPETITIONS_IN_ALL,
     RETRY_FAILED,
     STUDY_DIRECTORIES,
     STUDY_DIRECTORY,
+    STUDY_OF_PLAN,
     YES,
     add_examples,
     completed,
     completion,
     metric_names,
+    plan_names,
 )
-from bedplate.cli.printing import require_studies, study_at
+from bedplate.cli.printing import require_studies
 from bedplate.cli.read import (
     advise,
     claims,
@@ -43,8 +48,6 @@ from bedplate.cli.read import (
     effects,
     export,
     import_results,
-    index,
-    inspect,
     report,
     summary,
 )
@@ -67,14 +70,11 @@ _EPILOG = (
 
 # In the order in which a person meets them. A command that is in none of these would not be listed, which a test holds.
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Ask": ("quickstart", "ask", "ab", "bisect", "search"),
-    "Measure": ("plan", "run", "extend", "status", "cancel"),
-    "Read": (
-        *("show", "compare", "advise", "effects", "claims"),
-        *("summary", "report", "index", "export", "import"),
-    ),
-    "Power cuts": ("power-cut",),
-    "Machine": ("doctor", "setup", "inspect", "device", "release", "completion"),
+    "Ask": ("ask filesystem", "ask safe", "ab", "bisect", "search"),
+    "Measure": ("plan", "run"),
+    "Read": ("show", "compare", "report", "export", "import"),
+    "Power cuts": tuple(f"power-cut {name}" for name in ("try", "points", "blame", "replay", "bundle")),
+    "Machine": ("doctor", "release", "completion"),
 }
 
 # What erases or installs: no typing mistake is answered with one of these.
@@ -90,15 +90,12 @@ class _Program(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """A heading for each group, and below it whole sentences."""
-        widest = max(map(len, self.commands))
+        listed = {words: command for words, command, _ in every_command(self, ctx)}
+        widest = max(len(name) for names in GROUPS.values() for name in names)
         for heading, names in GROUPS.items():
             with formatter.section(heading):
                 formatter.write_dl(
-                    [
-                        (name.ljust(widest), command.get_short_help_str(formatter.width))
-                        for name in names
-                        if (command := self.get_command(ctx, name)) is not None
-                    ]
+                    [(name.ljust(widest), listed[name].get_short_help_str(formatter.width)) for name in names]
                 )
 
 
@@ -149,7 +146,9 @@ def _mistake(mistake: click.ClickException, context: click.Context | None) -> st
     if near:
         return f"no such option {mistake.option_name}; did you mean {' or '.join(near)}?"
     owners = [
-        f"`{words}`" for words, command in _all_commands(program) if mistake.option_name in _options(command)
+        f"`bedplate {words}`"
+        for words, command, _ in every_command(program, context.find_root())
+        if mistake.option_name in _options(command)
     ]
     if not owners:
         return f"no such option {mistake.option_name}"
@@ -164,13 +163,6 @@ _MOST_OWNERS = 4
 
 def _options(command: click.Command) -> list[str]:
     return [name for parameter in command.params for name in parameter.opts]
-
-
-def _all_commands(group: click.Group, before: str = "bedplate") -> Iterator[tuple[str, click.Command]]:
-    for name, command in group.commands.items():
-        yield f"{before} {name}", command
-        if isinstance(command, click.Group):
-            yield from _all_commands(command, f"{before} {name}")
 
 
 @program.command(name="help", hidden=True)
@@ -188,20 +180,11 @@ def _help(context: click.Context, words: tuple[str, ...]) -> None:
     click.echo(command.get_help(above))
 
 
-program.add_command(quickstart)
-
-program.add_command(ask)
-
-program.add_command(ab)
-
-program.add_command(bisect)
-
-program.add_command(inspect)
-
-program.add_command(device)
+for _command in (quickstart, ask, ab, bisect, search):
+    program.add_command(_command)
 
 
-@program.command()
+@click.command(name="install")
 @click.argument(
     "plan", metavar="[PLAN]", type=PATH, required=False, help="prepare what this plan needs; default: quick"
 )
@@ -214,7 +197,7 @@ program.add_command(device)
     "--kernel", "kernels", metavar="VERSION", multiple=True, help="fetch this kernel for guests as well"
 )
 @click.option("--zfs", is_flag=True, help="build ZFS for the kernels of guests: some minutes for each")
-def setup(
+def _install(
     plan: Path | None,
     *,
     yes: bool,
@@ -232,16 +215,51 @@ def setup(
     prepare(plan, yes=yes, tarball=tarball, executor=executor, kernels=kernels, zfs=zfs)
 
 
-@program.command()
-@AS_JSON
-def doctor(*, as_json: bool) -> int:
-    """What this machine can run, what is missing, and the fix.
+# A server's directory is closed to others, and what lies below it can be told all the same.
+_ANY_PATH = click.Path(path_type=Path, readable=False)
 
-    As root it makes and mounts each file system once on a small image, a fraction of a second each; the answers are kept in the cache.
+
+@click.command(cls=Viewed)
+@click.argument(
+    "target",
+    metavar="[DATADIR|DEVICE|MOUNTPOINT]",
+    type=_ANY_PATH,
+    required=False,
+    help="what a server runs on, in place of the machine: file system, options, device, cache, settings, durability class",
+)
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=PATH,
+    help="with a server's directory, a device or a mount point: write the plan that measures it to this file",
+)
+@AS_JSON
+def doctor(target: Path | None, *, output: Path | None, as_json: bool) -> int:
+    """What this machine or a server has, and what is missing.
+
+    Without words it says what this machine can run, what is missing, and the fix. As root it makes and mounts each file system once
+    on a small image, a fraction of a second each; the answers are kept in the cache.
+
+    With a server's directory, a device or a mount point it says what a server there runs on. It reads the kernel's tables and the server's
+    files, starts nothing and changes nothing; without root it says what it could not read.
     """
+    if target is not None:
+        from bedplate.cli.read import inspect  # noqa: PLC0415
+
+        return inspect(target, plan=output, as_json=as_json)
+    if output is not None:
+        raise click.UsageError("--output goes with a server's directory, a device or a mount point")
     from bedplate.cli.doctor import doctor as examine  # noqa: PLC0415
 
     return examine(as_json=as_json)
+
+
+program.add_command(doctor)
+
+doctor.add_view("--install", _install)
+
+doctor.add_view("--measure", measure_command)
 
 
 def _print_schema(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:  # noqa: FBT001 -- click's
@@ -280,12 +298,17 @@ def plan(plan: Path, *, executor: str | None, as_json: bool) -> int:
 
 
 @program.command()
-@PLAN_FILE
-@click.option(
-    "--study",
-    metavar="DIR",
+@click.argument(
+    "plan",
+    metavar="PLAN|STUDY",
     type=PATH,
-    help="the study, made or gone on with; without it a folder of the plan's name",
+    shell_complete=plan_names,
+    help="a plan, TOML (docs/PLANS.md), or a ready one: quick; with --repetitions or --add the study that they add to",
+)
+@STUDY_OF_PLAN
+@REPETITIONS_IN_ALL
+@click.option(
+    "--add", metavar="PLAN", type=PATH, help="add the cells or repetitions of this plan to the study"
 )
 @EXECUTOR
 @ERASE
@@ -296,72 +319,45 @@ def run(
     plan: Path,
     *,
     study: Path | None,
+    repetitions: int | None,
+    add: Path | None,
     executor: str | None,
     erase: tuple[str, ...],
     erase_foreign: bool,
     retry_failed: bool,
     yes: bool,
 ) -> int:
-    """Run a plan, or go on where it stopped."""
-    from bedplate.cli.measuring import consent  # noqa: PLC0415
+    """Run a plan, go on where it stopped, or add to a study.
+
+    With --repetitions or --add a study gets more of them, and keeps a note of it: `run STUDY --repetitions 5`.
+    """
+    from bedplate.cli.measuring import add_to_study, consent  # noqa: PLC0415
     from bedplate.cli.measuring import run as measure  # noqa: PLC0415
 
     given = consent(erase, erase_foreign=erase_foreign, yes=yes)
+    if repetitions is not None or add is not None:
+        if study is not None or plan.suffix == ".toml":
+            raise click.UsageError(
+                f"--repetitions and --add go with a study alone: `bedplate run {study or plan.stem} --repetitions 5`"
+            )
+        return add_to_study(
+            plan,
+            repetitions=repetitions,
+            add=add,
+            consent=given,
+            executor=executor,
+            retry_failed=retry_failed,
+        )
     return measure(
         plan, study or Path(plan.stem), consent=given, executor=executor, retry_failed=retry_failed
     )
 
 
-program.add_command(search)
-
-
-@program.command()
-@STUDY_DIRECTORY
-@click.option("--repetitions", metavar="N", type=click.IntRange(min=1), help="how many there shall be in all")
-@click.option(
-    "--plan", metavar="PLAN", type=PATH, help="a plan that adds cells or repetitions to the study's"
-)
-@EXECUTOR
-@ERASE
-@ERASE_FOREIGN
-@RETRY_FAILED
-@YES
-def extend(
-    study: Path,
-    *,
-    repetitions: int | None,
-    plan: Path | None,
-    executor: str | None,
-    erase: tuple[str, ...],
-    erase_foreign: bool,
-    retry_failed: bool,
-    yes: bool,
-) -> int:
-    """Add repetitions or cells to a study, and run them.
-
-    The study keeps a note of it.
-    """
-    from bedplate.campaign import running  # noqa: PLC0415
-    from bedplate.campaign.display import display_for_terminal  # noqa: PLC0415
-    from bedplate.cli.measuring import consent, tell  # noqa: PLC0415
-
-    outcome = running.extend(
-        study_at(study),
-        repetitions=repetitions,
-        plan=plan,
-        consent=consent(erase, erase_foreign=erase_foreign, yes=yes),
-        executor=executor,
-        retry_failed=retry_failed,
-        watch=display_for_terminal,
-    )
-    return tell(outcome, f"bedplate extend {outcome.study} --repetitions {outcome.plan.repetitions}")
-
-
-@program.command()
+@click.command(name="status")
 @STUDY_DIRECTORY
 @click.option("--verify", is_flag=True, help="compare every file of every visit with its checksum")
 @AS_JSON
-def status(study: Path, *, verify: bool, as_json: bool) -> int:
+def _status(study: Path, *, verify: bool, as_json: bool) -> int:
     """How far a study is, and what failed and why.
 
     It also says how well the study uses its time.
@@ -372,10 +368,7 @@ def status(study: Path, *, verify: bool, as_json: bool) -> int:
     return tell(study, verify=verify, as_json=as_json)
 
 
-program.add_command(cancel)
-
-
-@program.command()
+@click.command(cls=Viewed)
 @STUDY_DIRECTORIES
 @OF_WORKLOAD
 @click.option(
@@ -412,9 +405,11 @@ def show(
     all_cells: bool,
     as_json: bool,
 ) -> None:
-    """Tables of a study's results, the best cells first.
+    """Tables of a study's results, or another view of them.
 
     Cells are sorted by what a power cut leaves of them, and then the best first.
+
+    Each option that begins with "instead" is another view, with options of its own: `show STUDY --advice`, `show --advice --help`.
     """
     if top is not None and sort is None:
         raise click.UsageError("--top goes with --sort METRIC, which says what is best")
@@ -433,16 +428,26 @@ def show(
     )
 
 
-for _command in (compare, effects, advise, claims):
-    program.add_command(_command)
+program.add_command(show)
 
-for _command in (summary, report, index, export, import_results):
-    program.add_command(_command)
+show.add_view("--advice", advise)
+show.add_view("--effects", effects)
+show.add_view("--claims", claims)
+show.add_view("--mail", summary)
+show.add_view("--status", _status)
 
-program.add_command(power_cut)
+for _command in (compare, report, export, import_results, power_cut):
+    program.add_command(_command)
 
 
 @program.command()
+@click.argument(
+    "study",
+    metavar="[STUDY]",
+    type=PATH,
+    required=False,
+    help="end this study's jobs on a Slurm cluster instead; its visits give back what they hold, and what has ended is kept",
+)
 @click.option(
     "--cache",
     is_flag=True,
@@ -455,10 +460,10 @@ program.add_command(power_cut)
     help="with --cache: what is kept for later starts goes when none asked for it in N days; 30 unless given, 0 is all of it",
 )
 @click.option("--yes", is_flag=True, help="with --cache: remove them without asking")
-def release(*, cache: bool, days: float | None, yes: bool) -> int:
-    """Free what a killed start left: mounts, loop devices, servers.
+def release(study: Path | None, *, cache: bool, days: float | None, yes: bool) -> int:
+    """Free what a killed start left, or end a study's jobs.
 
-    Control groups too, and with --cache what nothing in the cache uses.
+    Mounts, loop devices, control groups and servers; with --cache what nothing in the cache uses, with STUDY its jobs on a Slurm cluster.
     """
     from bedplate.cli.release import release as give_back  # noqa: PLC0415
     from bedplate.cli.release import release_cache  # noqa: PLC0415
@@ -467,9 +472,16 @@ def release(*, cache: bool, days: float | None, yes: bool) -> int:
         raise click.UsageError("--yes goes with --cache; nothing else of this command asks")
     if days is not None and not cache:
         raise click.UsageError("--days goes with --cache; nothing else of this command looks at when")
-    return release_cache(yes=yes, days=days) if cache else give_back()
+    if study is None:
+        return release_cache(yes=yes, days=days) if cache else give_back()
+    if cache:
+        raise click.UsageError("a study and --cache are two things to release; name one of them")
+    return cancel(study)
 
 
 program.add_command(completion)
+
+
+add_former_names(program)
 
 add_examples(program)

@@ -5,6 +5,7 @@ As in `app.py`, only click and the standard library are imported before a comman
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial, wraps
@@ -30,6 +31,7 @@ from bedplate.cli.options import (
     PATH,
     PLAN_FILE,
     RETRY_FAILED,
+    STUDY_OF_PLAN,
     YES,
     condition_option,
     metric_names,
@@ -65,7 +67,8 @@ _server = click.option(
 _yes = click.option("--yes", is_flag=True, help="do it without asking, missing packages included")
 
 
-@click.command()
+# Not listed: it is for whoever has just installed bedplate, and the README names it.
+@click.command(hidden=True)
 @click.option(
     "--directory",
     metavar="DIR",
@@ -86,7 +89,7 @@ def quickstart(directory: Path, *, yes: bool) -> int:
 
 @click.group()
 def ask() -> None:
-    """Which file system, which kernel, is it safe: asked and answered.
+    """Which file system, and is it safe: asked and answered.
 
     A plan is written and shown with its time, run after a yes, and answered.
 
@@ -114,7 +117,7 @@ def _filesystem(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Which file system suits PostgreSQL, here: `ask filesystem`."""
+    """Which file system suits PostgreSQL on this machine."""
     from bedplate.campaign.preparation import server_choice  # noqa: PLC0415
     from bedplate.campaign.questions import filesystem_question  # noqa: PLC0415
     from bedplate.cli.asking import answer  # noqa: PLC0415
@@ -130,7 +133,7 @@ def _filesystem(
     return answer(about, words_of(types), directory, yes=yes, as_json=as_json, retry_failed=retry_failed)
 
 
-@ask.command(name="kernel")
+@click.command(name="kernel")
 @click.argument(
     "kernels", metavar="KERNEL...", nargs=-1, required=True, help="versions, releases or paths: 6.1 6.12"
 )
@@ -140,7 +143,7 @@ def _filesystem(
 @RETRY_FAILED
 @_yes
 @AS_JSON
-def _kernel(
+def ask_kernel(
     kernels: tuple[str, ...],
     types: str,
     *,
@@ -188,7 +191,7 @@ def _safe(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Is it safe after a power cut: `ask safe full_page_writes=off --on ext4,xfs,btrfs`.
+    """Is a server, or a setting, safe after a power cut.
 
     A setting that is on or off is asked about beside its opposite. Several change together. With a data directory, or nothing
     where one server runs: is it safe as it runs now, with its settings.
@@ -232,7 +235,7 @@ class TimeBudget(click.ParamType[float]):
 
 @click.command()
 @PLAN_FILE
-@click.option("--study", metavar="DIR", type=PATH, required=True, help="the study, made or gone on with")
+@STUDY_OF_PLAN
 @click.option(
     "--best",
     metavar="METRIC",
@@ -265,7 +268,7 @@ class TimeBudget(click.ParamType[float]):
 def search(
     plan: Path,
     *,
-    study: Path,
+    study: Path | None,
     best: str | None,
     runs: tuple[str, ...],
     durable: str | None,
@@ -283,7 +286,7 @@ def search(
 
     It visits few cells, in blocks, and a model of their factors says which come next. Then the leader, its rivals and the plan's first cell get
     fresh repetitions. The answer is "this one", "one of these", or "not known" with the best guess. The study is one like any
-    other: `extend` adds the visits that all its cells lack.
+    other: `run STUDY --repetitions N` adds the visits that all its cells lack.
     """
     from bedplate.analysis.search import Course  # noqa: PLC0415
     from bedplate.campaign import searching  # noqa: PLC0415
@@ -296,7 +299,7 @@ def search(
     )
     outcome = searching.search(
         plan,
-        study,
+        study or Path(plan.stem),
         asked,
         Course(),
         consent=consent(erase, erase_foreign=erase_foreign, yes=yes),
@@ -405,7 +408,7 @@ def of_a_change(budget: str) -> Callable[[Callable[..., int]], Callable[..., int
     "sides",
     metavar="[BASELINE CONTENDER]",
     nargs=-1,
-    help="what was before and what is new: commits, a patch, kernels",
+    help="with --postgres: what was before and what is new, two commits, or a commit and a patch",
 )
 @click.option(
     "--postgres",
@@ -414,7 +417,7 @@ def of_a_change(budget: str) -> Callable[[Callable[..., int]], Callable[..., int
     help="a PostgreSQL repository: the sides are commits of it, or a commit and a patch in a file",
 )
 @click.option(
-    "--kernel", "is_kernel", is_flag=True, help="the sides are kernels, by version or path, in guests"
+    "--kernel", "kernels", metavar="OLD NEW", nargs=2, help="two kernels, by version or path, in guests"
 )
 @click.option("--vary", metavar="KEY=ONE,OTHER", help="a key of the plan with two values: barrier=true,false")
 @click.option("--margin", metavar="SHARE", default="5%", help="what counts as the same, either way")
@@ -426,7 +429,7 @@ def ab(
     sides: tuple[str, ...],
     *,
     tree: str | None,
-    is_kernel: bool,
+    kernels: tuple[str, ...] | None,
     vary: str | None,
     margin: str,
     fail_if: str | None,
@@ -434,7 +437,7 @@ def ab(
     directory: Path | None,
     yes: bool,
 ) -> int:
-    """Did a change make it slower: both sides, until it can tell.
+    """Did a change make it slower: old and new side by side.
 
     Both are measured in blocks, until that is known or the budget is used.
 
@@ -446,36 +449,37 @@ def ab(
     from bedplate.cli.status import bisectable  # noqa: PLC0415
 
     with nullcontext() if fail_if is None else bisectable():
-        asked = AbAsked(
-            change=_change(sides, tree, vary, is_kernel=is_kernel), how=how, margin=margin, condition=fail_if
-        )
+        asked = AbAsked(change=_change(sides, tree, kernels, vary), how=how, margin=margin, condition=fail_if)
         return measured(asked, directory, yes=yes)
 
 
-def _change(sides: tuple[str, ...], tree: str | None, vary: str | None, *, is_kernel: bool) -> Change:
+def _change(
+    sides: tuple[str, ...], tree: str | None, kernels: tuple[str, ...] | None, vary: str | None
+) -> Change:
     """What the sides differ in; UsageError where the call names none, or several."""
     from bedplate.campaign.paired import commits_beside, kernels_beside, varied_key  # noqa: PLC0415
 
-    named = [
-        name for name, given in (("--postgres", tree), ("--kernel", is_kernel), ("--vary", vary)) if given
-    ]
+    named = [name for name, given in (("--postgres", tree), ("--kernel", kernels), ("--vary", vary)) if given]
     if len(named) != 1:
         found = " and ".join(named) if named else "none of them"
         raise click.UsageError(
-            f"say what changes, by one of --postgres TREE, --kernel and --vary KEY=ONE,OTHER; found {found}"
+            f"say what changes, by one of --postgres TREE, --kernel OLD NEW and --vary KEY=ONE,OTHER; found {found}"
         )
-    if vary is not None:
-        if sides:
-            raise click.UsageError(f"--vary has both values itself; {' '.join(sides)!r:.200} is not needed")
-        return varied_key(vary)
-    if len(sides) != 2:
-        example = (
-            "ab --kernel 6.1 6.12" if is_kernel else "ab --postgres ~/src/postgres master v3-0001-foo.patch"
-        )
-        raise click.UsageError(f"a change has two sides, found {len(sides)}: {example}")
     if tree is not None:
+        if len(sides) != 2:
+            raise click.UsageError(
+                f"a change has two sides, found {len(sides)}: ab --postgres ~/src/postgres master v3-0001-foo.patch"
+            )
         return commits_beside(tree, *sides)
-    return kernels_beside(*sides)
+    if sides:
+        raise click.UsageError(f"{named[0]} has both sides itself; {' '.join(sides)!r:.200} is not needed")
+    if kernels is None:
+        return varied_key(vary or "")
+    if any(kernel.startswith("-") for kernel in kernels):
+        raise click.UsageError(
+            f"--kernel takes two kernels, found {' '.join(kernels)!r:.200}: ab --kernel 6.1 6.12"
+        )
+    return kernels_beside(*kernels)
 
 
 # Of each commit.
@@ -487,8 +491,9 @@ _BUDGET_DEFAULT = "30min"
 @click.argument("bad", metavar="BAD", help="a commit after it")
 @click.option("--postgres", metavar="TREE", help="a PostgreSQL repository that both are commits of")
 @click.option(
-    "--kernel", metavar="TREE", help="a Linux repository that both are commits of; its kernels run in guests"
+    "--linux", metavar="TREE", help="a Linux repository that both are commits of; its kernels run in guests"
 )
+@click.option("--kernel", "former", metavar="TREE", hidden=True, help="--linux, before")
 @condition_option(
     "what makes a commit bad: 'slower 10%' than the good one, 'flushes per appending fsync < 1', a metric with a bound, 'unsafe', or 'bad' power cuts",
     required=True,
@@ -499,7 +504,8 @@ def bisect(
     bad: str,
     *,
     postgres: str | None,
-    kernel: str | None,
+    linux: str | None,
+    former: str | None,
     fail_if: str,
     how: PairsAsked,
     directory: Path | None,
@@ -513,13 +519,16 @@ def bisect(
     not touched: git searches in a repository of bedplate's own. It ends with the commit, what bears it out, and a text for a mailing list.
     The same command goes on where it was stopped.
     """
-    if (postgres is None) == (kernel is None):
-        raise click.UsageError("say whose commits they are, by one of --postgres TREE and --kernel TREE")
+    if former is not None:
+        print("note: --kernel TREE of `bisect` is --linux TREE now", file=sys.stderr)
+    linux = linux or former
+    if (postgres is None) == (linux is None):
+        raise click.UsageError("say whose commits they are, by one of --postgres TREE and --linux TREE")
     from bedplate.cli.changes import BisectAsked, bisected  # noqa: PLC0415
 
     asked = BisectAsked(
-        tree=postgres or kernel or "",
-        is_kernel=kernel is not None,
+        tree=postgres or linux or "",
+        is_kernel=linux is not None,
         good=good,
         bad=bad,
         condition=fail_if,

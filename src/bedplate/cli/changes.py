@@ -266,7 +266,7 @@ class PairedJudge:
         if found.has_failed:
             raise StudyError(
                 f"both ends must have what is asked for before a commit is looked for; {lacking_words(found)}",
-                f"`bedplate status {found.overview.study.directory}` has all of it; mend that, or name other ends or another condition, and "
+                f"`bedplate show {found.overview.study.directory} --status` has all of it; mend that, or name other ends or another condition, and "
                 "begin in another --directory",
             )
         if self.condition.subject is not ConditionSubject.SIDES:
@@ -296,7 +296,7 @@ class PairedJudge:
             if found.has_failed and any(each.cell in goods for each in found.lacking):
                 raise StudyError(
                     f"{candidate.level}: the good commit has no figure beside it, so nothing is said of this one; {lacking_words(found)}",
-                    f"`bedplate status {found.overview.study.directory}` has all of it",
+                    f"`bedplate show {found.overview.study.directory} --status` has all of it",
                 )
             if found.has_failed:
                 return JudgedCommit(
@@ -310,7 +310,7 @@ class PairedJudge:
                 )
             raise StudyError(
                 f"{candidate.level}: no run of it could be believed, and a commit is not skipped for that",
-                f"`bedplate status {found.overview.study.directory}` says why; the same command with a larger --budget goes on, or --accept WORDS "
+                f"`bedplate show {found.overview.study.directory} --status` says why; the same command with a larger --budget goes on, or --accept WORDS "
                 "counts the doubt",
             )
         return JudgedCommit(

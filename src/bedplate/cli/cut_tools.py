@@ -404,7 +404,7 @@ class GuestCuts:
         self._errands = ErrandRunner(GuestSlot(cache_directory() / "guests"))
 
     def prepared(self, folder: Path, listener: Listener) -> PreparedRun:
-        """What the guest of a run needs, fetched now as `bedplate setup` would.
+        """What the guest of a run needs, fetched now as `bedplate doctor --install` would.
 
         The kernel is the recorded release where the cache has it, else what the cell asked for. RequirementMissing where it cannot be had,
         StudyError where the study is not to be trusted with it.

@@ -17,6 +17,7 @@ from pydantic.fields import FieldInfo
 from bedplate import __version__, registry
 from bedplate.analysis.claims import CHECKS, Check, Claim, ClaimFile
 from bedplate.cli.app import EXIT_CODES, program
+from bedplate.cli.commands import every_command, root_context
 from bedplate.cli.options import EXAMPLES
 from bedplate.cuts.blame import Story
 from bedplate.cuts.records import PointRecord, RecordingFacts
@@ -58,24 +59,13 @@ def manual_page() -> str:
         _text(program.help or ""),
         ".SH COMMANDS",
     ]
-    above = click.Context(program, info_name="bedplate")
-    for words, command, context in _manual_commands(program, above):
+    for words, command, context in every_command(program, root_context(program)):
         lines += _manual_section(words, command, context)
     lines += [
         ".SH EXIT STATUS",
         *(line for code, words in EXIT_CODES for line in (".TP", f".B {code}", _text(words))),
     ]
     return "\n".join(lines) + "\n"
-
-
-def _manual_commands(
-    group: click.Group, above: click.Context
-) -> Iterator[tuple[str, click.Command, click.Context]]:
-    for name, command in group.commands.items():
-        context = click.Context(command, parent=above, info_name=name)
-        yield context.command_path.partition(" ")[2], command, context
-        if isinstance(command, click.Group):
-            yield from _manual_commands(command, context)
 
 
 def _manual_section(words: str, command: click.Command, context: click.Context) -> list[str]:
@@ -221,20 +211,11 @@ def _kernel_options() -> str:
 def _commands() -> str:
     """Every command that is not internal, in the order of the help."""
     above = program.make_context("bedplate", [], resilient_parsing=True, terminal_width=80)
-    sections = []
-    for name, command in program.commands.items():
-        context = click.Context(command, parent=above, info_name=name)
-        sections.append(_section(name, command, context))
-        if isinstance(command, click.Group):
-            sections += [
-                _section(f"{name} {own}", inner, click.Context(inner, parent=context, info_name=own))
-                for own, inner in command.commands.items()
-            ]
+    sections = (
+        f"## {words}\n\n```\n{command.get_help(context).strip()}\n```"
+        for words, command, context in every_command(program, above)
+    )
     return "\n" + "\n\n".join(sections)
-
-
-def _section(name: str, command: click.Command, context: click.Context) -> str:
-    return f"## {name}\n\n```\n{command.get_help(context).strip()}\n```"
 
 
 def _metrics(metrics: Iterable[Metric]) -> str:

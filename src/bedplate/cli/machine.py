@@ -1,4 +1,4 @@
-"""`bedplate cancel`: ends the jobs of a study on a Slurm cluster.
+"""`bedplate release STUDY` ends its jobs on a Slurm cluster; `bedplate doctor DEVICE --measure` measures a disk.
 
 As in `app.py`, only click and the standard library are imported before a command is called.
 """
@@ -25,13 +25,8 @@ if TYPE_CHECKING:
     from bedplate.model.devices import AtDepth
 
 
-@click.command()
-@click.argument("study", metavar="STUDY", type=click.Path(path_type=Path), help="a study's directory")
 def cancel(study: Path) -> int:
-    """End a study's jobs on a Slurm cluster.
-
-    Its visits give back what they hold, and what has ended is kept.
-    """
+    """End a study's jobs on a Slurm cluster: its visits give back what they hold, and what has ended is kept."""
     from bedplate.campaign.planning import kept_plan  # noqa: PLC0415
     from bedplate.executors.slurm.controller import FleetLayout, Slurm, require_slurm  # noqa: PLC0415
     from bedplate.executors.slurm.fleet_run import (  # noqa: PLC0415
@@ -95,12 +90,7 @@ class _Measured:
     left_out: tuple[str, ...] = ()
 
 
-@click.group(name="device")
-def device() -> None:
-    """How long a disk takes to answer."""
-
-
-@device.command(name="measure")
+@click.command(name="measure")
 @click.argument("name", metavar="DEVICE", help="a disk or a partition; or a directory, for its file system")
 @click.option("--seconds", metavar="N", type=click.IntRange(1, 600), default=10, help="for each depth")
 @click.option(

@@ -1,4 +1,4 @@
-"""`bedplate run`: what is allowed, and what is said when a start has ended, one of `bedplate extend` too."""
+"""`bedplate run`: what is allowed, and what is said when a start has ended, of one that adds to a study too."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from bedplate.campaign.planning import PlannedStudy, own_plans, planned_study, w
 from bedplate.campaign.preparation import MadeAnyway, builds_to_make, preparations
 from bedplate.campaign.running import Consent, StudyOutcome, ensure_requirements
 from bedplate.cli.asking import agreed, say_answer
+from bedplate.cli.printing import study_at
 from bedplate.errors import BuildFailed
 from bedplate.executors.protocol import StartOutcome
 from bedplate.model.cell import BuildLevels, engine_model
@@ -51,6 +52,28 @@ def run(
     return tell(outcome, f"bedplate run {plan} --study {outcome.study}{chosen}", answers=answers)
 
 
+def add_to_study(
+    study: Path,
+    *,
+    repetitions: int | None,
+    add: Path | None,
+    consent: Consent,
+    executor: str | None,
+    retry_failed: bool,
+) -> int:
+    """Add repetitions, or what a plan adds, to a study, and run what is due."""
+    outcome = running.extend(
+        study_at(study),
+        repetitions=repetitions,
+        plan=add,
+        consent=consent,
+        executor=executor,
+        retry_failed=retry_failed,
+        watch=display_for_terminal,
+    )
+    return tell(outcome, f"bedplate run {outcome.study} --repetitions {outcome.plan.repetitions}")
+
+
 def tell(outcome: StudyOutcome, go_on: str, *, answers: bool = True) -> int:
     """What a person wants to know at the end of a start, what the study answers last; its exit code."""
     start = outcome.start
@@ -62,7 +85,7 @@ def tell(outcome: StudyOutcome, go_on: str, *, answers: bool = True) -> int:
             return outcome.exit_code
     if outcome.failed:
         print(
-            f"{outcome.failed} of {format_count(outcome.visits, 'visit')} failed: `bedplate status {outcome.study}` says why. When that is mended, "
+            f"{outcome.failed} of {format_count(outcome.visits, 'visit')} failed: `bedplate show {outcome.study} --status` says why. When that is mended, "
             f"`{go_on} --retry-failed` does them again"
         )
     if answers:

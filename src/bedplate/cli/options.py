@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 from click.decorators import FC
 
+from bedplate.cli.commands import every_command, root_context
 from bedplate.installation import shipped
 from bedplate.registry import WORKLOADS
 
@@ -108,6 +109,13 @@ PLAN_FILE = click.argument(
     help="a plan, TOML (docs/PLANS.md), or a ready one: quick",
 )
 
+STUDY_OF_PLAN = click.option(
+    "--study",
+    metavar="DIR",
+    type=PATH,
+    help="the study, made or gone on with; without it a folder of the plan's name",
+)
+
 STUDY_DIRECTORY = click.argument("study", metavar="STUDY", type=PATH, help="a study's directory")
 
 STUDY_DIRECTORIES = click.argument(
@@ -149,14 +157,18 @@ METRICS = click.option(
     help="a metric (docs/METRICS.md; p99 is latency_ms_p99), in place of what each run is about; may be given again",
 )
 
-CLAIMS = click.option(
-    "--claims",
-    "files",
-    metavar="FILE",
-    type=PATH,
-    multiple=True,
-    help="a file of claims (docs/CLAIMS.md), in place of those that come with bedplate; may be given again",
-)
+
+def claims_option(*names: str) -> Callable[[FC], FC]:
+    """Files of claims, by an option of one of these names."""
+    return click.option(
+        *names,
+        "files",
+        metavar="FILE",
+        type=PATH,
+        multiple=True,
+        help="a file of claims (docs/CLAIMS.md), in place of those that come with bedplate; may be given again",
+    )
+
 
 CELLS = click.option(
     "--cells",
@@ -227,13 +239,18 @@ def words_of(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
+REPETITIONS_IN_ALL = click.option(
+    "--repetitions",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="add repetitions to the study until there are so many in all",
+)
+
 RETRY_FAILED = click.option("--retry-failed", is_flag=True, help="do failed visits again, as new attempts")
 
 # By the command's words.
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
-    "quickstart": ("sudo bedplate quickstart", "sudo bedplate quickstart --directory /var/tmp/first --yes"),
     "ask filesystem": ("sudo bedplate ask filesystem", "sudo bedplate ask filesystem --on ext4,xfs"),
-    "ask kernel": ("bedplate ask kernel 6.1 6.12 --on ext4",),
     "ask safe": (
         "sudo bedplate ask safe",
         "sudo bedplate ask safe /var/lib/postgresql/18/main",
@@ -246,21 +263,24 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "bisect": (
         "sudo bedplate bisect --postgres ~/src/postgres REL_18_0 master --fail-if 'slower 10%'",
-        "bedplate bisect --kernel ~/src/linux v7.0 v7.1 --fail-if 'flushes per appending fsync < 1'",
-        "bedplate bisect --kernel ~/src/linux v7.0 v7.1 --fail-if unsafe --on ext4",
+        "bedplate bisect --linux ~/src/linux v7.0 v7.1 --fail-if 'flushes per appending fsync < 1'",
+        "bedplate bisect --linux ~/src/linux v7.0 v7.1 --fail-if unsafe --on ext4",
     ),
-    "inspect": (
-        "bedplate inspect /var/lib/postgresql/18/main",
-        "bedplate inspect /var/lib/mysql",
-        "bedplate inspect /dev/sda1 --plan mine.toml",
+    "doctor": (
+        "bedplate doctor",
+        "bedplate doctor /var/lib/postgresql/18/main",
+        "bedplate doctor /var/lib/mysql",
+        "bedplate doctor /dev/sda1 -o mine.toml",
     ),
-    "device measure": (
-        "sudo bedplate device measure /dev/disk/by-id/nvme-eui.0025",
-        "sudo bedplate device measure /dev/disk/by-id/nvme-eui.0025 --erase /dev/disk/by-id/nvme-eui.0025",
-        "bedplate device measure /var/lib/postgresql",
+    "doctor --install": (
+        "sudo bedplate doctor --install",
+        "sudo bedplate doctor kernels --install --kernel 6.12 --zfs --yes",
     ),
-    "setup": ("sudo bedplate setup", "sudo bedplate setup kernels --kernel 6.12 --zfs --yes"),
-    "doctor": ("bedplate doctor", "bedplate doctor --json"),
+    "doctor --measure": (
+        "sudo bedplate doctor /dev/disk/by-id/nvme-eui.0025 --measure",
+        "sudo bedplate doctor /dev/disk/by-id/nvme-eui.0025 --measure --erase /dev/disk/by-id/nvme-eui.0025",
+        "bedplate doctor /var/lib/postgresql --measure",
+    ),
     "plan": (
         "bedplate plan quick",
         "bedplate plan mine.toml --executor qemu",
@@ -270,36 +290,42 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "sudo bedplate run quick --study first",
         "sudo bedplate run mine.toml --study s --erase /dev/disk/by-id/nvme-eui.0025",
         "sudo bedplate run mine.toml --study s --retry-failed",
+        "sudo bedplate run first --repetitions 5",
+        "sudo bedplate run first --add with-btrfs.toml",
     ),
     "search": (
         "sudo bedplate search mine.toml --study s --best tps --run read-write --budget 4h",
         "sudo bedplate search mine.toml --study s --best tps --run read-write --not-worse p99:10% --budget 4h",
         "sudo bedplate search mine.toml --study s --budget 6h",
     ),
-    "extend": (
-        "sudo bedplate extend first --repetitions 5",
-        "sudo bedplate extend first --plan with-btrfs.toml",
-    ),
-    "status": ("bedplate status first", "bedplate status first --verify"),
-    "cancel": ("bedplate cancel first",),
     "show": (
         "bedplate show first",
         "bedplate show first --sort tps --top 10 --cells type=ext4,xfs",
         "bedplate show first --workload read-write --metric latency_ms_p99",
     ),
+    "show --advice": (
+        "bedplate show first --advice",
+        "bedplate show first --advice --durability durable --cache protected",
+    ),
+    "show --effects": (
+        "bedplate show first --effects",
+        "bedplate show first --effects --workload read-write --metric tps",
+    ),
+    "show --claims": ("bedplate show first --claims", "bedplate show first --claims --file mine.toml"),
+    "show --mail": (
+        "bedplate show first --mail",
+        "bedplate show first --mail --markdown | mail -s first list@example.org",
+    ),
+    "show --status": ("bedplate show first --status", "bedplate show first --status --verify"),
     "compare": (
         "bedplate compare first --baseline type=ext4 --contender type=xfs",
         "bedplate compare first --baseline barrier=yes --contender barrier=no --metric tps --fail-if 'slower 5%'",
     ),
-    "effects": ("bedplate effects first", "bedplate effects first --workload read-write --metric tps"),
-    "advise": ("bedplate advise first", "bedplate advise first --durability durable --cache protected"),
-    "claims": ("bedplate claims first", "bedplate claims first --claims mine.toml"),
-    "summary": (
-        "bedplate summary first",
-        "bedplate summary first --markdown | mail -s first list@example.org",
+    "report": (
+        "bedplate report first",
+        "bedplate report first second -o both.html",
+        "bedplate report studies -o /srv/www/bedplate/index.html",
     ),
-    "index": ("bedplate index studies", "bedplate index studies -o /srv/www/bedplate/index.html"),
-    "report": ("bedplate report first", "bedplate report first second -o both.html"),
     "export": (
         "bedplate export first -o first.xlsx",
         "bedplate export first -o tables --format csv --table figures --metric tps",
@@ -325,8 +351,12 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "sudo bedplate power-cut replay cuts ext4 --profile untorn-16k --points 90",
         "bedplate power-cut replay cuts-in-guests jfs --profile ordered --points 12",
     ),
-    "help": ("bedplate help power-cut try",),
-    "release": ("sudo bedplate release", "bedplate release --cache", "bedplate release --cache --days 0"),
+    "release": (
+        "sudo bedplate release",
+        "bedplate release first",
+        "bedplate release --cache",
+        "bedplate release --cache --days 0",
+    ),
     "completion": (
         "bedplate completion bash > ~/.local/share/bash-completion/completions/bedplate",
         "bedplate completion fish > ~/.config/fish/completions/bedplate.fish",
@@ -334,15 +364,12 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
 }
 
 
-def add_examples(group: click.Group, before: str = "") -> None:
-    """Put the examples at the end of the help of every command of a group; a group within it has the first one of each of its own."""
-    for name, command in group.commands.items():
-        words = f"{before} {name}".strip()
-        inner = getattr(command, "commands", None)
+def add_examples(commands: click.Group) -> None:
+    """Put the examples at the end of the help of every command; a group has the first one of each of its own."""
+    for words, command, _ in every_command(commands, root_context(commands)):
         lines = EXAMPLES.get(words, ())
-        if inner is not None:
-            add_examples(command, words)  # type: ignore[arg-type]
-            lines = tuple(EXAMPLES[f"{words} {own}"][0] for own in inner)
+        if isinstance(command, click.Group):
+            lines = tuple(own[0] for name, own in EXAMPLES.items() if name.startswith(f"{words} "))
         if lines:
             # Click breaks no line of a paragraph that begins so.
             command.epilog = "\n".join(("\b", "Examples:", *(f"  {line}" for line in lines)))

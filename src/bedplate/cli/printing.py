@@ -156,6 +156,16 @@ def studies_below(directory: Path) -> tuple[Path, ...]:
     return tuple(found)
 
 
+def holds_several(path: Path) -> bool:
+    """Whether it is a folder of studies: no study itself, nor a folder with only one, where a question puts it."""
+    if _is_study(path) or len(_below(path)) == 1:
+        return False
+    try:
+        return bool(studies_below(path))
+    except StudyError:
+        return False
+
+
 def study_at(path: Path) -> Path:
     """The path itself, unless a study stands a level below it, where quickstart and a question put one. StudyError of several."""
     below = [] if _is_study(path) else _below(path)

@@ -17,7 +17,6 @@ from bedplate.cli.options import (
     ACROSS_DURABILITY,
     AS_JSON,
     CELLS,
-    CLAIMS,
     EXIT_BY_IT,
     METRIC_NAME,
     METRICS,
@@ -28,10 +27,11 @@ from bedplate.cli.options import (
     STUDY_DIRECTORY,
     OneOf,
     claim_files,
+    claims_option,
     condition_option,
     metric_names,
 )
-from bedplate.cli.printing import require_studies, studies_below
+from bedplate.cli.printing import holds_several, require_studies, studies_below
 from bedplate.errors import EXIT_DONE, EXIT_SOME_RUNS_FAILED, PlanError, StudyError
 from bedplate.host.ownership import first_made, give_to_caller
 from bedplate.registry import WORKLOADS
@@ -259,7 +259,7 @@ def advise(
 
 @click.command()
 @STUDY_DIRECTORIES
-@CLAIMS
+@claims_option("--file", "--claims")
 @ACCEPT
 @AS_JSON
 def claims(
@@ -293,14 +293,30 @@ def claims(
 @click.command()
 @STUDY_DIRECTORIES
 @click.option(
-    "-o", "--output", metavar="FILE", type=PATH, default=Path("report.html"), help="the page to write"
+    "-o",
+    "--output",
+    metavar="FILE",
+    type=PATH,
+    help="the page to write; default: report.html here, or index.html in the folder of the studies",
 )
 @CELLS
-@CLAIMS
+@claims_option("--claims")
 def report(
-    studies: tuple[Path, ...], *, output: Path, cells: tuple[str, ...], files: tuple[Path, ...]
+    studies: tuple[Path, ...], *, output: Path | None, cells: tuple[str, ...], files: tuple[Path, ...]
 ) -> None:
-    """Write one HTML page that needs nothing else."""
+    """Write one HTML page of studies, or of a folder of them.
+
+    The page needs nothing else. Of a folder that holds several studies, at any of four levels, it has their titles, machines and answers,
+    and the way to the page of each.
+    """
+    if len(studies) == 1 and holds_several(studies[0]):
+        if cells or files:
+            raise click.UsageError(
+                "the page of a folder takes neither --cells nor --claims; name its studies"
+            )
+        write_index(studies[0], output)
+        return
+    output = output or Path("report.html")
     studies = require_studies(studies)
     from bedplate.page.build import build_report  # noqa: PLC0415
 
@@ -381,16 +397,8 @@ def summary(study: Path, *, markdown: bool, cells: tuple[str, ...]) -> None:
     print(mail_text(headline(found), markdown=markdown), end="")
 
 
-@click.command()
-@click.argument("directory", type=PATH, help="a folder that holds studies, at any of four levels")
-@click.option(
-    "-o", "--output", metavar="FILE", type=PATH, help="the page to write; default: index.html in the folder"
-)
-def index(directory: Path, *, output: Path | None) -> None:
-    """Write one page over many studies.
-
-    Title, machine, answer and the way to each one's page.
-    """
+def write_index(directory: Path, output: Path | None) -> None:
+    """One page over the studies in a folder: title, machine, answer, and the way to the page of each."""
     studies = studies_below(directory)
     from bedplate.page.build import build_index  # noqa: PLC0415
 
@@ -436,21 +444,8 @@ def import_results(source: Path, *, study: Path, form: str | None) -> int:
     return EXIT_SOME_RUNS_FAILED if told else EXIT_DONE
 
 
-# A server's directory is closed to others, and what lies below it can be told all the same.
-_ANY_PATH = click.Path(path_type=Path, readable=False)
-
-
-@click.command()
-@click.argument("target", metavar="DATADIR|DEVICE|MOUNTPOINT", type=_ANY_PATH, help="what is looked at")
-@click.option("--plan", metavar="FILE", type=PATH, help="write the plan that measures it to this file")
-@AS_JSON
 def inspect(target: Path, *, plan: Path | None, as_json: bool) -> int:
-    """What a server runs on: file system, options, device, settings.
-
-    The device's cache and the durability class too. Changes nothing.
-
-    It reads the kernel's tables and the server's files, and starts nothing; without root it says what it could not read.
-    """
+    """Print what a server at a data directory, device or mount point runs on; `plan` is a file for the plan that measures it."""
     from bedplate.campaign.questions import inspect as look  # noqa: PLC0415
     from bedplate.campaign.questions import own_question  # noqa: PLC0415
     from bedplate.host.facts import read_machine  # noqa: PLC0415
@@ -475,7 +470,7 @@ def inspect(target: Path, *, plan: Path | None, as_json: bool) -> int:
         print(f"plan: {plan}")
     elif question is not None:
         print(
-            f"\nThe plan that measures it beside its neighbours (--plan FILE writes it):\n\n{question.text}",
+            f"\nThe plan that measures it beside its neighbours (-o FILE writes it):\n\n{question.text}",
             end="",
         )
     return EXIT_DONE

@@ -1,4 +1,4 @@
-"""`bedplate status`: how far a study is, what failed and why, and how well it uses its time."""
+"""`bedplate show STUDY --status`: how far a study is, what failed and why, and how well it uses its time."""
 
 from __future__ import annotations
 

@@ -264,7 +264,7 @@ def _require_module() -> None:
     if not MODULE.exists():
         raise RequirementMissing(
             "the zfs module is not loaded; `modprobe zfs` loads it where it is installed, and "
-            "`bedplate setup --zfs` builds it for guests"
+            "`bedplate doctor --install --zfs` builds it for guests"
         )
 
 

@@ -39,7 +39,7 @@ from bedplate.model.device_cache import PROTECTED
 from bedplate.model.metrics import METRICS
 from bedplate.statistics.search import Ending
 
-# More is in `bedplate advise`; nobody chooses among twenty.
+# More is in `bedplate show STUDY --advice`; nobody chooses among twenty.
 CHOICES = 8
 
 # By head, how the page colours it.
@@ -123,7 +123,7 @@ class CandidateCell:
 
 @dataclass(frozen=True)
 class ContestAnswer:
-    """The cells of one class of durability in one run, as the table of `bedplate advise` has them, the best first.
+    """The cells of one class of durability in one run, as the table of `bedplate show STUDY --advice` has them, the best first.
 
     `heads` are the names and units over the figures, `more` counts the cells that do not stand in `choices`, and `points` are what is said of the run
     where the answer only mentions it. `relative` is what the ratios are relative to, `confidence` that of their intervals.

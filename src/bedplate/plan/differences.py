@@ -257,7 +257,7 @@ def warnings(plan: Plan) -> tuple[str, ...]:
     if plan.repetitions < 3 and any(model_of(workload.type).has_speed for workload in plan.workloads):
         found.append(
             f"repetitions = {plan.repetitions}: the report describes, and gives no verdicts; "
-            "`bedplate extend` adds repetitions"
+            "`bedplate run STUDY --repetitions N` adds repetitions"
         )
     if plan.executor == LOCAL and len(plan.kernels) > 1:
         found.append(

@@ -263,7 +263,7 @@ def _filesystem_in_kernel(cell: Cell, around: CellContext) -> Iterator[str]:
     if kind == "zfs" and around.host is not None:
         yield (
             f"zfs's modules are not built for kernel {machine.kernel_release}; "
-            f"`bedplate setup --zfs --kernel {machine.kernel_release}` builds them once, in some minutes"
+            f"`bedplate doctor --install --zfs --kernel {machine.kernel_release}` builds them once, in some minutes"
         )
     elif around.host is not None:
         yield (

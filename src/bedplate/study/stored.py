@@ -52,7 +52,7 @@ _READ_TOO = (POINTS_FILE, RECORDING_FILE, "plans.json")
 
 _IMPORTED_MARK = "imported: others made these runs in an order of their own; bedplate recorded nothing beside them, and the figures are the source's"
 
-# Named at once beside figures; `bedplate status` names all.
+# Named at once beside figures; `bedplate show STUDY --status` names all.
 _NAMED = 3
 
 # Which visit of a schedule: cell (or `canary`), dataset and repetition, as they are in its path.
@@ -326,7 +326,7 @@ def _mark(subject: str, reasons: list[str]) -> tuple[str, ...]:
     if not reasons:
         return ()
     more = len(reasons) - _NAMED
-    rest = f"; and {more} more, which `bedplate status` names" if more > 0 else ""
+    rest = f"; and {more} more, which `bedplate show STUDY --status` names" if more > 0 else ""
     return (f"{subject}: {'; '.join(reasons[:_NAMED])}{rest}",)
 
 

@@ -1,4 +1,4 @@
-"""`bedplate advise` for the terminal, readable at 80 columns, and the same as one document."""
+"""`bedplate show STUDY --advice` for the terminal, readable at 80 columns, and the same as one document."""
 
 from __future__ import annotations
 

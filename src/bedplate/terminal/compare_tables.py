@@ -206,7 +206,7 @@ def _without_interval(found: ComparisonAnswer) -> str:
         # More of them would lack what these lack: the notes say what.
         return f"{lacking} in which both sides have a trusted value."
     sudo = "sudo " if study.facts.executor == "local" else ""
-    return f"{lacking}: `{sudo}{COMMAND} extend {study.directory} --repetitions 5` adds them."
+    return f"{lacking}: `{sudo}{COMMAND} run {study.directory} --repetitions 5` adds them."
 
 
 def _source(found: ComparisonAnswer, each: Compared) -> str:
@@ -524,7 +524,7 @@ _EFFECT_BAR_COLUMNS = 15
 # A pair of factors whose share may be nothing and is this small says nothing.
 _SHARE_SHOWN = 0.01
 
-_ACROSS = "`bedplate effects STUDY --across-durability` judges them all the same."
+_ACROSS = "`bedplate show STUDY --effects --across-durability` judges them all the same."
 
 
 def effects_tables(found: StudyEffects) -> list[RenderableType]:

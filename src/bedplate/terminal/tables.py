@@ -582,7 +582,7 @@ def searched_document(found: Searched) -> dict[str, Any]:
 
 
 def modelled_effects(found: Searched) -> list[RenderableType]:
-    """`bedplate effects` of a search: what each factor matters by the model."""
+    """`bedplate show STUDY --effects` of a search: what each factor matters by the model."""
     title = Text(found.overview.study.facts.title, style="bold")
     matters = factors_that_matter(found)
     if not matters:

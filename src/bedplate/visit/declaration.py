@@ -298,7 +298,7 @@ def preloaded(
         return None
     if library is None or page_bytes is None:
         raise RequirementMissing(
-            f"the request names no driver {UNTORN_SHIM.name}; `bedplate setup` builds it"
+            f"the request names no driver {UNTORN_SHIM.name}; `bedplate doctor PLAN --install` builds it"
         )
     path.write_bytes(bytes(_FORMAT.size))
     path.chmod(0o600)

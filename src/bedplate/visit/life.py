@@ -171,7 +171,7 @@ def _missing_files(request: VisitRequest) -> list[str]:
     )
     wanted = [*programs, *(Path(path) for path in request.native_drivers.values())]
     return [
-        f"{path} is not there; `bedplate setup` builds it, and the nodes of a cluster must see the same cache (BEDPLATE_CACHE)"
+        f"{path} is not there; `bedplate doctor PLAN --install` builds it, and the nodes of a cluster must see the same cache (BEDPLATE_CACHE)"
         for path in wanted
         if not os.access(path, os.X_OK)
     ]
@@ -483,7 +483,7 @@ def start_emulated(
     driver = request.native_drivers.get(RECORDER)
     if driver is None or request.scratch_device.image_bytes is None:
         raise RequirementMissing(
-            f"latency {latency.name}: the request names no driver {RECORDER}, or no size of an image; `bedplate setup` builds the driver"
+            f"latency {latency.name}: the request names no driver {RECORDER}, or no size of an image; `bedplate doctor PLAN --install` builds the driver"
         )
     folders = [place / name for name in ("way", "device")]
     for folder in folders:

@@ -36,6 +36,7 @@ _IMAGE = "/home/me/linux/arch/x86/boot/bzImage"
 WORDS = {
     "STUDY": "first",
     "S": "first",
+    "N": "5",
     "PLAN": "quick",
     "FILE": "mine.toml",
     "OUTPUT": "results.xlsx",
@@ -101,9 +102,9 @@ class Reader:
         if place.exists() or (Path(word).is_absolute() and not place.is_relative_to(self.folder)):
             return
         name = place.relative_to(self.folder).as_posix()
-        if word.endswith(".toml") and words[0] != "inspect":
+        if word.endswith(".toml") and "-o" not in words:
             self._write_plan(place, name, page)
-        elif words[0] in _READ_A_STUDY and word in _studies_named(words):
+        elif _names_a_study(words) and word in _studies_named(words):
             _STUDIES.get(_kind_of_study(words, name), _of_speeds)(place)
         elif name in _OTHERS:
             _OTHERS[name](place)
@@ -113,7 +114,7 @@ class Reader:
         if name.startswith("plans/"):
             (self.folder / "plans").symlink_to(ROOT / "plans")
             return
-        if (name == "mine.toml" and page == "CLAIMS.md") or page == "claims":
+        if (name == "mine.toml" and page == "CLAIMS.md") or page == "show --claims":
             shutil.copy(next((ROOT / "claims").glob("*.toml")), place)
             return
         source = next((path for path in (ROOT / page, *ROOT.glob(f"docs/**/{page}")) if path.is_file()), None)
@@ -129,11 +130,12 @@ class Reader:
 
 
 # Commands whose words may be a study's folder.
-_READ_A_STUDY = (
-    *("status", "show", "compare", "effects", "advise", "claims", "summary", "report", "index", "export"),
-    *("extend", "cancel", "power-cut"),
-)
+_READ_A_STUDY = ("show", "compare", "report", "export", "release", "power-cut")
 _SMALL = Recipe(filesystem_blocks=(4096,), database_blocks=(8192,), course_s=2)
+
+
+def _names_a_study(words: list[str]) -> bool:
+    return words[0] in _READ_A_STUDY or (words[0] == "run" and bool({"--repetitions", "--add"} & {*words}))
 
 
 def _studies_named(words: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""`python -m tests.support.fleets.fleet_cancel STUDY`: what `bedplate cancel` does, for pretended visits."""
+"""`python -m tests.support.fleets.fleet_cancel STUDY`: what `bedplate release STUDY` does, for pretended visits."""
 
 from __future__ import annotations
 

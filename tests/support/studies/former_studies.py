@@ -38,10 +38,14 @@ def unpacked(name: str, place: Path) -> Path:
     return place / "study"
 
 
+# By the names of the commands that former versions had for them.
+_VIEWS: dict[str, tuple[str, ...]] = {"show": (), "advise": ("--advice",), "effects": ("--effects",)}
+
+
 def answers(study: Path) -> dict[str, Any]:
     """What this version says: `show`, `advise` and `effects` as JSON, the export, and the document of a page."""
     tables = study.parent / "all.json"
-    said: dict[str, Any] = {command: _answer(command, study) for command in ("show", "advise", "effects")}
+    said: dict[str, Any] = {name: _answer(view, study) for name, view in _VIEWS.items()}
     assert said_by_reader(("export", "{study}", "-o", str(tables)), study)[0] == 0
     said["export"] = json.loads(tables.read_text(encoding="utf-8"))
     said["page"] = codec.to_json(page_document(selected_overviews([study]), PackedData()))
@@ -49,9 +53,9 @@ def answers(study: Path) -> dict[str, Any]:
     return json.loads(json.dumps(said).replace(str(study.parent), ""))  # type: ignore[no-any-return]
 
 
-def _answer(command: str, study: Path) -> Any:
+def _answer(view: tuple[str, ...], study: Path) -> Any:
     """As JSON; an error's words where the study has no such answer."""
-    code, text = said_by_reader((command, "{study}", "--json"), study)
+    code, text = said_by_reader(("show", "{study}", *view, "--json"), study)
     return json.loads(text) if code == 0 else text
 
 

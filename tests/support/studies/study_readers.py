@@ -14,13 +14,13 @@ from bedplate.model.visit import VisitRecord
 from bedplate.study.checksums import write_checksums
 
 READERS = (
-    ("status", "{study}"),
-    ("status", "{study}", "--verify", "--json"),
+    ("show", "{study}", "--status"),
+    ("show", "{study}", "--status", "--verify", "--json"),
     ("show", "{study}"),
     ("compare", "{study}", "--baseline", "type=ext4 barrier=yes", "--contender", "type=xfs"),
-    ("effects", "{study}", "--workload", "read-write"),
-    ("advise", "{study}", "--json"),
-    ("claims", "{study}"),
+    ("show", "{study}", "--effects", "--workload", "read-write"),
+    ("show", "{study}", "--advice", "--json"),
+    ("show", "{study}", "--claims"),
     ("power-cut", "points", "{study}"),
     ("export", "{study}", "-o", "{out}/tables"),
     ("export", "{study}", "-o", "{out}/book.xlsx"),

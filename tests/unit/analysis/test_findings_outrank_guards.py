@@ -99,7 +99,7 @@ def answers(study: Path) -> dict[str, Any]:
     code, text = said_by_reader(
         ("export", "{study}", "--cells", "class=durable", "-o", "{out}/none.csv"), study
     )
-    _, advice = said_by_reader(("advise", "{study}", "--json"), study)
+    _, advice = said_by_reader(("show", "{study}", "--advice", "--json"), study)
     said_by_reader(("export", "{study}", "-o", "{out}/all.json"), study)
     (row,) = json.loads((study.parent / "out" / "all.json").read_text())["verdicts"]
     return {

@@ -201,7 +201,7 @@ def test_two_repetitions_give_what_was_seen_and_the_way_to_verdicts(tmp_path: Pa
     )
     assert re.search(r"xfs +1,\d\d\d tps +\([\d,.]+ and [\d,.]+\)", " ".join(lines))
     assert any("5 repetitions in all give verdicts, about 10 min:" in line for line in lines)
-    assert step.command == f"sudo ./bedplate extend {found.study.directory} --repetitions 5"
+    assert step.command == f"sudo ./bedplate run {found.study.directory} --repetitions 5"
 
 
 def test_one_cell_alone_has_no_next(tmp_path: Path) -> None:

@@ -10,9 +10,7 @@ from bedplate.analysis.answer import HeadlineLine, _ended, _with_common, fitted
 
 
 def test_a_quoted_word_of_a_command_stays_whole() -> None:
-    command = (
-        f"sudo ./bedplate extend {shlex.quote('/my study of  blanks/and  more of them')} --repetitions 5"
-    )
+    command = f"sudo ./bedplate run {shlex.quote('/my study of  blanks/and  more of them')} --repetitions 5"
     for columns in range(30, 90):
         shown = "\n".join(fitted([HeadlineLine("", command, 1, copied=True)], columns=columns))
         # As a shell takes the end of a line behind a backslash.
@@ -25,9 +23,9 @@ def test_no_line_announces_a_command_that_is_not_there(most: int) -> None:
         HeadlineLine("Take", "the first of all of them", 0),
         HeadlineLine("Not", "what a power cut destroys", 1),
         HeadlineLine("More", "two more repetitions would tell:", 1),
-        HeadlineLine("", "sudo ./bedplate extend study", 1, copied=True),
+        HeadlineLine("", "sudo ./bedplate run study", 1, copied=True),
         HeadlineLine("More", "and this once more:", 3),
-        HeadlineLine("", "sudo ./bedplate extend study --retry-failed", 3, copied=True),
+        HeadlineLine("", "sudo ./bedplate run study --retry-failed", 3, copied=True),
     ]
     shown = fitted(lines, most=most)
     assert not shown[-1].endswith(":")

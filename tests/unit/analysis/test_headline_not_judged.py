@@ -141,7 +141,7 @@ def test_doubted_runs_bring_no_verdict_nearer(
         found = replace(found, study=replace(found.study, nodes=facts))
     (step,) = (each for each in headline(found).following if each.kind is StepKind.REPETITIONS)
     assert (more, repetitions + more) == (step.count, step.repetitions)
-    assert [str(step.repetitions)] == re.findall(r"extend \S+ --repetitions (\d+)", words_of(found))
+    assert [str(step.repetitions)] == re.findall(r"run \S+ --repetitions (\d+)", words_of(found))
 
 
 def test_a_cell_that_is_the_same_in_force_is_no_other_one_and_is_named(tmp_path: Path) -> None:

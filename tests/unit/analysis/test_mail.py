@@ -164,9 +164,9 @@ def test_names_that_differ_in_their_middle_are_told_apart(tmp_path: Path) -> Non
 
 
 def test_summary_prints_it_and_takes_cells(study: Path) -> None:
-    done = call_here("summary", study, "--markdown", "--cells", "type=ext4")
+    done = call_here("show", study, "--mail", "--markdown", "--cells", "type=ext4")
     assert (0, "") == (done.returncode, done.stderr)
     assert "| ext4" in done.stdout
     assert "| xfs" not in done.stdout
     assert "```\n" in done.stdout
-    assert "```" not in call_here("summary", study).stdout
+    assert "```" not in call_here("show", study, "--mail").stdout

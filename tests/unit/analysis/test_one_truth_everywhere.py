@@ -141,7 +141,7 @@ def beside_ext4(own: RunAnswer) -> float | None:
 def test_every_place_writes_a_figure_with_the_same_digits(study: Path, found: Overview) -> None:
     texts = {
         "show": said_by_reader(("show", "{study}"), study)[1],
-        "advise": said_by_reader(("advise", "{study}"), study)[1],
+        "advise": said_by_reader(("show", "{study}", "--advice"), study)[1],
         "compare": said_by_reader(
             ("compare", "{study}", "--baseline", "type=ext4", "--contender", "type=xfs"), study
         )[1],

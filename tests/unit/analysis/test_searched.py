@@ -96,7 +96,7 @@ def test_the_answer_has_its_figure_its_repetitions_its_margin_and_the_best_of_th
         said = " ".join(capsys.readouterr().out.split())
         assert f"{first} {second}" in said
         assert proof.split(": ×")[0].removeprefix("  proof        ") in said or command == "summary"
-    assert not call(["advise", str(directory), "--json"])
+    assert not call(["show", str(directory), "--advice", "--json"])
     told = json.loads(capsys.readouterr().out)["search"]
     assert 0.05 == told["margin"]
     (of_best,), of_rival = told["figures"], told["best_of_the_others"]

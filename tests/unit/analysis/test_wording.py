@@ -153,7 +153,7 @@ def test_what_was_left_out_is_counted() -> None:
 def test_the_sentence_grows_with_the_repetitions() -> None:
     said = [repetitions_sentence(n) for n in range(6)]
     assert "no verdicts" in said[2]
-    assert all("`sudo ./bedplate extend STUDY --repetitions 5`" in sentence for sentence in said[1:5])
+    assert all("`sudo ./bedplate run STUDY --repetitions 5`" in sentence for sentence in said[1:5])
     assert "bedplate extend" not in said[5]
 
 
@@ -165,7 +165,7 @@ def test_counted_cases_are_not_told_to_wait_for_repetitions() -> None:
 
 
 @pytest.mark.parametrize(
-    ("executor", "words"), [("local", "`sudo ./bedplate extend S "), ("slurm", "`./bedplate extend S ")]
+    ("executor", "words"), [("local", "`sudo ./bedplate run S "), ("slurm", "`./bedplate run S ")]
 )
 def test_who_hands_visits_to_others_needs_no_root_for_more_of_them(executor: str, words: str) -> None:
     assert words in repetitions_sentence(4, study="S", executor=executor)

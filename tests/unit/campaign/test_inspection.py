@@ -272,7 +272,7 @@ def test_a_server_of_which_not_all_can_be_read_is_not_called_safe(
 
 
 def test_what_no_file_of_a_cluster_says_is_said_to_be_unknown(cluster: Place) -> None:
-    assert "  not known    settings of roles and databases" in call_here("inspect", cluster()).stdout
+    assert "  not known    settings of roles and databases" in call_here("doctor", cluster()).stdout
     assert () == inspect(cluster("again")).unknown
 
 
@@ -373,7 +373,7 @@ def test_hostile_names_are_refused_or_shown_and_never_obeyed(tmp_path: Path, nam
     except (OSError, ValueError):
         with pytest.raises(PlanError, match="cannot be looked at"):
             inspect(tmp_path / name)
-    done = call_here("inspect", tmp_path / name)
+    done = call_here("doctor", tmp_path / name)
     assert done.returncode in (0, 2)
     assert not {"\x1b", "\u202e"} & {*done.stdout, *done.stderr}
 
@@ -383,7 +383,7 @@ def test_a_directory_that_is_closed_to_this_user_is_told_from_below(
 ) -> None:
     # Root may read everything, so it is the kernel's answer that is another here.
     monkeypatch.setattr(os, "access", lambda *_, **__: False)
-    done = call_here("inspect", tmp_path)
+    done = call_here("doctor", tmp_path)
     assert 0 == done.returncode, done.stderr
     assert "this user may not look into it" in done.stdout
     assert "  file system  " in done.stdout
@@ -398,7 +398,7 @@ def test_inspect_writes_its_plan_once_and_nothing_else(
     stands(monkeypatch)
     plan = tmp_path / "own.toml"
     for status in (0, 2):
-        done = call_here("inspect", tmp_path, "--plan", plan)
+        done = call_here("doctor", tmp_path, "-o", plan)
         assert status == done.returncode, done.stderr
     assert "cannot be written: File exists" in done.stderr
     assert ["own.toml"] == [path.name for path in tmp_path.iterdir()]

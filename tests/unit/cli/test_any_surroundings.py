@@ -23,7 +23,10 @@ from tests.support.tools.patience import AT_MOST_S
 from bedplate.cli.options import EXAMPLES
 
 # In place of what would be built for minutes, and of what depends on the servers that run here.
-_INSTEAD = {"setup": "bedplate setup nowhere", "ask safe": "bedplate ask safe full_page_writes=off --on ext4"}
+_INSTEAD = {
+    "doctor --install": "bedplate doctor nowhere --install",
+    "ask safe": "bedplate ask safe full_page_writes=off --on ext4",
+}
 # Reads from its input what is to be called where, one after the other; its own folder is the reader's.
 _FORKS = """
 import json, os, sys, traceback

@@ -31,7 +31,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_own_claims_are_judged(study: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(CLAIM)
-    done = call_here("claims", study, "--claims", tmp_path / "mine.toml", "--json")
+    done = call_here("show", study, "--claims", "--file", tmp_path / "mine.toml", "--json")
     assert (0, "") == (done.returncode, done.stderr)
     document = json.loads(done.stdout)
     assert [["Mine", "holds"]] == [
@@ -40,7 +40,7 @@ def test_own_claims_are_judged(study: Path, tmp_path: Path) -> None:
 
 
 def test_the_shipped_claims_are_judged_without_a_file(study: Path) -> None:
-    done = call_here("claims", study, COLUMNS="80")
+    done = call_here("show", study, "--claims", COLUMNS="80")
     assert (0, "") == (done.returncode, done.stderr)
     for words in ("T. Vondra, 2011", "H. Chu, 2012", "bonnie++", "not measured", "30 claims"):
         assert words in done.stdout
@@ -48,7 +48,9 @@ def test_the_shipped_claims_are_judged_without_a_file(study: Path) -> None:
 
 def test_a_wrong_file_and_a_missing_one_are_two_reasons_and_exit_2(study: Path, tmp_path: Path) -> None:
     (tmp_path / "wrong.toml").write_text(CLAIM.replace("at_most", "at_moist"))
-    done = call_here("claims", study, "--claims", tmp_path / "wrong.toml", "--claims", tmp_path / "none.toml")
+    done = call_here(
+        "show", study, "--claims", "--file", tmp_path / "wrong.toml", "--file", tmp_path / "none.toml"
+    )
     assert 2 == done.returncode
     assert "did you mean at_most?" in done.stderr
     assert "none.toml: cannot be read" in done.stderr
@@ -56,7 +58,7 @@ def test_a_wrong_file_and_a_missing_one_are_two_reasons_and_exit_2(study: Path, 
 
 
 def test_what_is_no_study_is_refused(tmp_path: Path) -> None:
-    assert 2 == call_here("claims", tmp_path).returncode
+    assert 2 == call_here("show", tmp_path, "--claims").returncode
 
 
 def test_the_documented_claim_is_one() -> None:
@@ -68,7 +70,7 @@ def test_the_documented_claim_is_one() -> None:
 def test_a_study_that_measured_none_of_the_claims_is_one_line(study: Path, tmp_path: Path) -> None:
     text = CLAIM.replace('metric = "tps"', 'metric = "test_operations_per_s"')
     (tmp_path / "other.toml").write_text(text)
-    done = call_here("claims", study, "--claims", tmp_path / "other.toml", COLUMNS="200")
+    done = call_here("show", study, "--claims", "--file", tmp_path / "other.toml", COLUMNS="200")
     assert (0, "none of 1 claim was measured here: no run has a value of test_operations_per_s.\n") == (
         done.returncode,
         done.stdout,

@@ -39,27 +39,8 @@ clients = 1
 duration = "60 s"
 """
 
-COMMANDS = (
-    "quickstart",
-    "ask",
-    "inspect",
-    "setup",
-    "doctor",
-    "plan",
-    "run",
-    "extend",
-    "status",
-    "cancel",
-    "show",
-    "compare",
-    "effects",
-    "advise",
-    "summary",
-    "index",
-    "report",
-    "export",
-    "release",
-)
+COMMANDS = ("ask", "doctor", "plan", "run", "show", "compare", "report", "export", "release")
+VIEWS = tuple(("show", flag) for flag in ("--advice", "--effects", "--claims", "--mail", "--status"))
 # Each costs up to some tenths of a second, and none is needed to read a command's arguments.
 HEAVY = frozenset({"pydantic", "polars", "rich", "numpy", "scipy", "jinja2", "psycopg"})
 # Calls commands in forks of one process: a start costs more than most of them. Each is looked at when it ends, with all
@@ -134,9 +115,18 @@ def test_help_is_what_a_bare_call_prints() -> None:
     assert call_here("--help", COLUMNS="200").stdout.split() == (bare.stdout or bare.stderr).split()
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself_and_every_option_of_it(command: str) -> None:
-    done = call_here(command, "--help", COLUMNS="200")
+@pytest.mark.parametrize(
+    "words",
+    [
+        *((command,) for command in COMMANDS),
+        *VIEWS,
+        ("doctor", "--install"),
+        ("doctor", "--measure"),
+        ("quickstart",),
+    ],
+)
+def test_every_command_explains_itself_and_every_option_of_it(words: tuple[str, ...]) -> None:
+    done = call_here(*words, "--help", COLUMNS="200")
     assert 0 == done.returncode
     explained = done.stdout.partition("\n  Examples:\n")[0]
     _, *sections = re.split(r"^(?:Positional arguments|Options):$", explained, flags=re.MULTILINE)
@@ -145,7 +135,7 @@ def test_every_command_explains_itself_and_every_option_of_it(command: str) -> N
     lines = re.findall(r"^ {2}(\S.*)$", text, re.MULTILINE)
     assert lines
     for line in lines:
-        assert re.search(r"\s{2,}\S", line), f"{command}: {line.strip()} is not explained"
+        assert re.search(r"\s{2,}\S", line), f"{words}: {line.strip()} is not explained"
 
 
 Words: TypeAlias = tuple[str, ...]
@@ -156,6 +146,10 @@ LIGHT: tuple[Words, ...] = (
     ("--help",),
     *((command, "--help") for command in COMMANDS),
     *((command, "--nonsense") for command in COMMANDS),
+    *((*view, "--help") for view in VIEWS),
+    ("show", "/nowhere", "--advice"),
+    ("run", "/nowhere", "--repetitions", "3"),
+    ("run", "/nowhere", "--add", "/nowhere.toml"),
     ("setup", "/nowhere.toml"),
     ("plan", "/nowhere.toml"),
     ("run", "/nowhere.toml", "--study", "x"),
@@ -337,7 +331,7 @@ def test_an_error_names_file_and_key_and_all_of_them_at_once(plan: Path) -> None
         (("advise", "/nowhere", "--cache", "none"), 2, "--cache"),
         (("report", "/nowhere"), 2, "/nowhere"),
         (("export", "/nowhere", "-o", "x.csv"), 2, "/nowhere"),
-        (("extend", "/nowhere"), 2, "either --repetitions N or --plan PLAN"),
+        (("extend", "/nowhere"), 2, "--repetitions N or --plan PLAN"),
         (("extend", "/nowhere", "--repetitions", "3"), 2, "/nowhere is not a study"),
         (("extend", "/nowhere", "--repetitions", "0"), 2, "--repetitions"),
         (("plan", "/nowhere.toml"), 2, "ready plans: aa, "),

@@ -149,11 +149,11 @@ def test_a_filter_that_selects_nothing_is_a_wrong_call(study: Path) -> None:
 
 
 def test_effects_are_told_and_refused(study: Path) -> None:
-    done = call_here("effects", study)
+    done = call_here("show", study, "--effects")
     assert (0, "") == (done.returncode, done.stderr)
     assert "share of the" in done.stdout
-    assert json.loads(call_here("effects", study, "--json").stdout)["effects"]
-    assert 2 == call_here("effects", study, "--metric", "fast_transaction_share").returncode
+    assert json.loads(call_here("show", study, "--effects", "--json").stdout)["effects"]
+    assert 2 == call_here("show", study, "--effects", "--metric", "fast_transaction_share").returncode
 
 
 def test_git_bisect_finds_the_commit_that_made_it_slow(study: Path, tmp_path: Path) -> None:

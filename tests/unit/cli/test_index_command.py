@@ -58,7 +58,7 @@ def test_a_step_that_is_told_has_its_command(tmp_path: Path) -> None:
     known_study(tmp_path / "study", tps, replace(KNOWN, repetitions=2))
     assert 0 == call_here("index", tmp_path).returncode
     text = (tmp_path / "index.html").read_text()
-    assert re.search(r'min:</p><pre class="copied"[^>]*>sudo \S*bedplate extend ', text)
+    assert re.search(r'min:</p><pre class="copied"[^>]*>sudo \S*bedplate run ', text)
 
 
 def test_what_came_from_outside_is_text(shelf: Path) -> None:

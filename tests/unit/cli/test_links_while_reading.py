@@ -25,9 +25,9 @@ from bedplate.study.stored import verify_study, visit_directories
 
 _COMMANDS = (
     *READERS,
-    ("summary", "{study}"),
+    ("show", "{study}", "--mail"),
     ("index", "{study}/.."),
-    ("extend", "{study}", "--repetitions", "9"),
+    ("run", "{study}", "--repetitions", "9"),
     ("power-cut", "replay", "{study}", "01", "1", "--keep", "{out}/keep"),
     ("power-cut", "blame", "{study}", "01", "1"),
     ("power-cut", "bundle", "{study}", "01", "1", "--output", "{out}/bundle"),

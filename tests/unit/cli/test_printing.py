@@ -117,12 +117,12 @@ def test_numbers_keep_their_units_settings_their_values_and_commands_are_whole(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    line = "  more         one hour buys some 340 visits, 95 % of page_size = 4096 with 16 KiB: `bedplate extend s`, then go on"
+    line = "  more         one hour buys some 340 visits, 95 % of page_size = 4096 with 16 KiB: `bedplate run s`, then go on"
     for taken in range(20):
         say(line.replace("some ", "x" * taken + " "))
         said = capsys.readouterr().out
         lines = said.splitlines()
-        for whole in ("95 %", "page_size = 4096", "16 KiB", "`bedplate extend s`"):
+        for whole in ("95 %", "page_size = 4096", "16 KiB", "`bedplate run s`"):
             assert any(whole in each for each in lines)
         assert all(len(each) <= 40 for each in lines)
         assert "\N{NO-BREAK SPACE}" not in said

@@ -95,7 +95,7 @@ def test_the_end_says_the_cell_its_lines_the_proof_what_mattered_and_what_more_t
         "mattered     file system: xfs is 1.",
         "left out     6 cells: without barriers",
         "another hour is about 37 visits",
-        f"`bedplate extend {study} --repetitions 3`",
+        f"`bedplate run {study} --repetitions 3`",
     ):
         assert part in said
 
@@ -161,11 +161,11 @@ def test_the_proof_of_a_cell_that_is_not_the_best_guess_names_whose_it_is(
 
 def test_status_says_who_leads_and_what_is_left(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study = write_search(tmp_path / "study", SearchRecipe(blocks=2))
-    assert 0 == call(["status", str(study)])
+    assert 0 == call(["show", str(study), "--status"])
     said = capsys.readouterr().out
     assert "search       xfs" in said
     assert "2 h 51 min of its budget at most" in said
-    assert 0 == call(["status", str(study), "--json"])
+    assert 0 == call(["show", str(study), "--status", "--json"])
     assert '"leader": ' in capsys.readouterr().out
 
 
@@ -175,16 +175,16 @@ def test_advice_of_a_search_is_its_answer_and_never_the_best_of_chosen_means(
     study = write_search(tmp_path / "study")
     found = searched(overview(study))
     assert found is not None
-    assert not call(["advise", str(study)])
+    assert not call(["show", str(study), "--advice"])
     said = capsys.readouterr().out
     assert list(answer_lines(found)) == said.splitlines()
-    assert not call(["advise", str(study), "--json"])
+    assert not call(["show", str(study), "--advice", "--json"])
     document = json.loads(capsys.readouterr().out)
     assert list(answer_lines(found)) == document["answer"]
     assert "this one" == document["search"]["ending"]
     for option in (("--workload", "read-write"), ("--durability", "durable"), ("--cells", "type=xfs")):
         with pytest.raises(StudyError, match="leave --cells, --workload and --durability out"):
-            call(["advise", str(study), *option])
+            call(["show", str(study), "--advice", *option])
 
 
 def test_a_summary_and_the_page_of_all_studies_give_the_answer_of_a_search(
@@ -194,13 +194,13 @@ def test_a_summary_and_the_page_of_all_studies_give_the_answer_of_a_search(
     found = searched(overview(study))
     assert found is not None
     first = answer_lines(found)[0]
-    assert not call(["summary", str(study)])
+    assert not call(["show", str(study), "--mail"])
     said = capsys.readouterr().out
     assert first.split(".")[0] in " ".join(said.split())
     assert "Take" not in said
     # No table of the means of cells that were chosen.
     assert "mean of n" not in said
-    assert not call(["summary", str(study), "--cells", "type=xfs"])
+    assert not call(["show", str(study), "--mail", "--cells", "type=xfs"])
     said = " ".join(capsys.readouterr().out.split())
     assert "The answer of a search is of all its cells" in said
     assert "Take" not in said

@@ -37,18 +37,18 @@ from bedplate.study.layout import UNFINISHED, StudyLayout
 # A pipe that is waited for without end fails its test, and not the session.
 _HANGS_S = 60
 _EACH_KIND = (
-    ("status", "{study}"),
+    ("show", "{study}", "--status"),
     ("run", "{study}/plan.toml", "--study", "{study}"),
-    ("extend", "{study}", "--repetitions", "9"),
+    ("run", "{study}", "--repetitions", "9"),
 )
 _LINKS_ALONE = (
     ("show", "{study}"),
-    ("summary", "{study}"),
-    ("effects", "{study}"),
+    ("show", "{study}", "--mail"),
+    ("show", "{study}", "--effects"),
     ("report", "{study}", "-o", "{out}/page.html"),
     ("export", "{study}", "-o", "{out}/tables"),
     ("search", "{study}/plan.toml", "--study", "{study}", "--budget", "1h"),
-    ("cancel", "{study}"),
+    ("release", "{study}"),
     ("power-cut", "points", "{study}"),
     ("power-cut", "replay", "{study}", "01", "1", "--keep", "{out}/keep"),
     ("power-cut", "blame", "{study}", "01", "1"),

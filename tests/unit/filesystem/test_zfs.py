@@ -401,7 +401,7 @@ def test_without_the_module_the_way_out_is_named(
     commands: ScriptedCommands, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(zfs, "MODULE", tmp_path / "none")
-    with pytest.raises(RequirementMissing, match="bedplate setup --zfs"):
+    with pytest.raises(RequirementMissing, match="bedplate doctor --install --zfs"):
         Zfs().mkfs(site_on(FilesystemLevels("zfs"), "/dev/vda", commands))
 
 

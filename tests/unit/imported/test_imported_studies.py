@@ -141,7 +141,7 @@ def test_runs_that_failed_alike_are_a_run_each(tmp_path: Path) -> None:
 
 def test_claims_are_judged_in_it(study: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(CLAIMS)
-    done = call_here("claims", study, "--claims", tmp_path / "mine.toml", "--json")
+    done = call_here("show", study, "--claims", "--file", tmp_path / "mine.toml", "--json")
     assert 0 == done.returncode, done.stderr
     assert '"holds"' in done.stdout
 

@@ -91,7 +91,7 @@ def test_without_a_build_the_way_to_one_is_named(place: Path) -> None:
     done = call_here("device", "measure", place)
     assert 3 == done.returncode
     assert "pg_test_fsync is a program of PostgreSQL" in done.stderr
-    assert "setup quick` builds one" in done.stderr
+    assert "doctor quick --install` builds one" in done.stderr
 
 
 def test_what_is_no_place_for_it_is_refused(tmp_path: Path, place: Path) -> None:

@@ -553,7 +553,7 @@ class GuestSlot:
         if kernel_levels.is_built:
             raise RequirementMissing(f"kernel {kernel_levels.release} was not built; the start says why")
         raise RequirementMissing(
-            f"kernel {kernel_levels.release or 'for guests'} is not in {self.cache}; `bedplate setup` fetches it"
+            f"kernel {kernel_levels.release or 'for guests'} is not in {self.cache}; `bedplate doctor PLAN --install` fetches it"
         )
 
     def spec(self, kernel: GuestKernel, *, memory_bytes: int, disks: tuple[GuestDisk, ...] = ()) -> GuestSpec:
@@ -700,7 +700,7 @@ def _with_zfs(tools: GuestTools, kernel: GuestKernel, cache_directory: Path) -> 
     tree = zfs.find_zfs(kernel, cache_directory)
     if tree is None:
         raise RequirementMissing(
-            f"ZFS for kernel {kernel.release} is not in {cache_directory}; `bedplate setup --zfs` builds it"
+            f"ZFS for kernel {kernel.release} is not in {cache_directory}; `bedplate doctor --install --zfs` builds it"
         )
     return GuestTools(
         load=(

@@ -6,7 +6,7 @@
         userland/        zpool, zfs and their libraries, unpacked and never configured
 
 The licence keeps ZFS out of kernels, so it is built here from the distribution's source package: an
-explicit step (`bedplate setup --zfs`), as it takes minutes. A build is made in a work folder beside
+explicit step (`bedplate doctor --install --zfs`), as it takes minutes. A build is made in a work folder beside
 it and renamed into place whole; what an interrupted start left behind is removed by the next.
 """
 

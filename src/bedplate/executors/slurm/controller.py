@@ -331,7 +331,7 @@ class FleetLayout:
 
     @property
     def cancelled(self) -> Path:
-        """There while `bedplate cancel` wants no further job."""
+        """There while `bedplate release STUDY` wants no further job."""
         return self.directory / "cancelled"
 
     def key(self) -> str:

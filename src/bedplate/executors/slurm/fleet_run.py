@@ -471,7 +471,7 @@ class FleetRun:
         except KeyboardInterrupt:
             running = ", ".join(sorted({live.order.node for live in self._live})) or "none"
             self._display.note(
-                f"jobs go on (nodes: {running}); the same command collects what they bring, `bedplate cancel` ends them"
+                f"jobs go on (nodes: {running}); the same command collects what they bring, `bedplate release STUDY` ends them"
             )
             raise
         if self._unfit and {visit.node for visit in due} <= self._unfit.keys():
@@ -593,7 +593,7 @@ class FleetRun:
         )
         folder.lay_out(order, requests, job_script(manner.words, folder.directory))
         if self._layout.cancelled.exists():
-            # `bedplate cancel` sees this order, or this sees its word.
+            # `bedplate release STUDY` sees this order, or this sees its word.
             self._take_back(
                 folder,
                 f"repetition {visit_block.repetition} on {visit_block.node} was cancelled",

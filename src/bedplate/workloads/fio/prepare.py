@@ -127,7 +127,7 @@ def _newest_release() -> tuple[Path, str]:
     if not fitting:
         raise RequirementMissing(
             f"{PG_TEST_FSYNC_PROGRAM} is a program of PostgreSQL, and {directory} has none that was built of a release",
-            f"`{COMMAND} setup quick` builds one",
+            f"`{COMMAND} doctor quick --install` builds one",
         )
     newest = max(fitting, key=lambda build: release_key(build.version) or (0, 0))
     return newest.prefix, newest.version

@@ -1283,7 +1283,7 @@ class PowerBench:
         path = self.request.native_drivers.get(RECORDER_DRIVER)
         if path is None:
             raise RequirementMissing(
-                f"the request names no driver {RECORDER_DRIVER}; `bedplate setup` builds it"
+                f"the request names no driver {RECORDER_DRIVER}; `bedplate doctor PLAN --install` builds it"
             )
         return Path(path)
 

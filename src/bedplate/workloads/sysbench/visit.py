@@ -37,7 +37,9 @@ class Sysbench:
 
     def __init__(self, inputs: Mapping[str, str], endpoint: SqlEndpoint, dataset: Dataset) -> None:
         if PACKAGE not in inputs:
-            raise BedplateError("the request names no sysbench; `bedplate setup` unpacks its package")
+            raise BedplateError(
+                "the request names no sysbench; `bedplate doctor PLAN --install` unpacks its package"
+            )
         self._tree = PackageTree(Path(inputs[PACKAGE]), {}, {})
         self._scripts = self._tree.root / "usr/share/sysbench"
         self._endpoint = endpoint

@@ -186,12 +186,14 @@ def test_the_drivers_of_the_file_system_are_loaded_before(stage: Stage, request_
 
 
 def test_zfs_that_was_not_built_says_how_it_is(stage: Stage, request_of: Any) -> None:
-    with pytest.raises(RequirementMissing, match=r"ZFS for kernel 6\.12\.1 is not in .*setup --zfs"):
+    with pytest.raises(
+        RequirementMissing, match=r"ZFS for kernel 6\.12\.1 is not in .*doctor --install --zfs"
+    ):
         stage.visit(request_of(filesystem="zfs"))
 
 
 def test_an_unknown_kernel_says_how_it_is_had(stage: Stage, request_of: Any) -> None:
-    with pytest.raises(RequirementMissing, match=r"kernel 9\.9 is not in .*setup"):
+    with pytest.raises(RequirementMissing, match=r"kernel 9\.9 is not in .*doctor PLAN --install"):
         stage.visit(request_of(release="9.9"))
 
 

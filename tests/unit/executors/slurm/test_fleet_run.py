@@ -211,7 +211,7 @@ def test_where_there_is_no_job_to_wait_for_that_is_said(tmp_path: Path) -> None:
 
 
 class Cancelling(PretendedSlurm):
-    """`bedplate cancel` is given while the first job is being submitted."""
+    """`bedplate release STUDY` is given while the first job is being submitted."""
 
     def __init__(self, study: Path) -> None:
         super().__init__()
