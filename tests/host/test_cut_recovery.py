@@ -138,8 +138,8 @@ def test_what_no_cut_shows_a_cut_in_recovery_does(memory: Path, fault: str, cuts
     ("fault", "exhaustive", "bad_seconds", "bad_thirds"),
     [
         ("recovery-truncates-first", 40, True, False),
-        ("interrupted-recovery-not-synced", 400, False, True),
-        ("none", 80, False, False),
+        ("interrupted-recovery-not-synced", 100, False, True),
+        ("none", 60, False, False),
     ],
 )
 def test_what_one_write_of_a_recovery_shows_is_not_left_to_chance(
