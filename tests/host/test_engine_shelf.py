@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import subprocess
@@ -169,7 +170,12 @@ def test_cuts_find_each_plant_in_a_store_that_survives_without(place: Path, plan
         f"{place}/cuts",
     ]
     done = subprocess.run(
-        [sys.executable, "-m", "bedplate", *argv], capture_output=True, text=True, check=False, timeout=600
+        [sys.executable, "-m", "bedplate", *argv],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+        env={**os.environ, "PYTHONPATH": str(EXAMPLES.parents[1] / "src")},
     )
     assert EXIT_SOME_RUNS_FAILED == done.returncode, done.stdout + done.stderr
 
