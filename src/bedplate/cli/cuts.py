@@ -80,7 +80,9 @@ IN_GUEST = click.option(
 def blame_command(
     study: Path, run: str | None, point: int | None, *, every: bool, guest: bool, replays: int
 ) -> int:
-    """Why cuts were bad: the smallest loss that is enough, where it lies, and whose fault it is.
+    """Why cuts were bad, and whose fault it is.
+
+    It finds the smallest loss that is enough, and where it lies.
 
     The stories are kept in the study's folder `blame`, and `power-cut points` shows them.
     """
@@ -277,7 +279,9 @@ def _due_words(bad: int, due: int, most: int) -> str:
 @IN_GUEST
 @_REPLAYS
 def bundle_command(study: Path, run: str, point: int, *, output: Path, guest: bool, replays: int) -> int:
-    """One bad cut for somebody without bedplate: the image, the log before it, and a script that shows it.
+    """Pack one bad cut for somebody without bedplate.
+
+    The bundle has the image, the log before it, and a script that shows it.
 
     The script is tried once the bundle is made.
     """
@@ -436,7 +440,9 @@ def _try_command(
     directory: Path | None,
     yes: bool,
 ) -> int:
-    """Does an engine of your own survive power cuts: `power-cut try ./my-engine --on ext4,xfs` (docs/ENGINES.md).
+    """Does an engine of your own survive power cuts.
+
+    `power-cut try ./my-engine --on ext4,xfs`; docs/ENGINES.md has the rules of its programs.
 
     Begins at once: everything happens on a disk in memory, and nothing of yours is erased.
     """
@@ -505,7 +511,7 @@ def audit(folder: Path, words: Sequence[str], *, duration_s: int, as_json: bool)
 )
 @click.option("--all", "every", is_flag=True, help="the cuts that were not bad too, and the controls")
 def _points_command(study: Path, run: str | None, *, every: bool) -> int:
-    """Which cuts were bad: their numbers, for `replay`, and the gravest that was found."""
+    """Which cuts of a study were bad, by their numbers."""
     from bedplate.cli.cut_tools import point_lines, run_lines  # noqa: PLC0415
     from bedplate.study.power_cut_stories import read_stories, run_names  # noqa: PLC0415
 
@@ -568,7 +574,10 @@ def _replay_command(
     seed: int,
     guest: bool,
 ) -> int:
-    """Build the image of one cut again from its log and seed, and say what is wrong in it; or cut the log anew."""
+    """Build the image of a cut again, or cut its log again.
+
+    It says what is wrong in the image, which comes from the log and the seed of the cut.
+    """
     if (point is None) == (not names):
         raise click.UsageError("give the number of a cut, or --profile to cut the log anew")
     if (keep is None) == (point is not None):
