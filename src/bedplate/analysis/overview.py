@@ -404,12 +404,12 @@ class StudyHealth:
         trend, step = one.drift.trend, one.drift.step
         if step is not None and step.p_value <= one.level:
             words.append(
-                f"{step.ratio:.2f} times from visit {step.position:.0f} of {self.visits} on, as a step"
+                f"{step.ratio:.2f} times from visit {step.position:.0f} of {self.visits} on if it was sudden"
             )
         if trend is not None and trend.p_value <= one.level:
             bounds = "" if trend.low is None or trend.high is None else f" ({trend.low:.2f}–{trend.high:.2f})"
-            words.append(f"{trend.ratio:.2f} times{bounds} from the beginning to the end, as a trend")
-        return f"{one.name} changed with time, within cells: {'; '.join(words)}."
+            words.append(f"{trend.ratio:.2f} times{bounds} from the first visit to the last if gradual")
+        return f"{one.name} changed with time, within cells: {', '.join(words)}."
 
 
 def study_health(found: Overview) -> StudyHealth:

@@ -252,7 +252,7 @@ def without_share(cuts: CacheCuts) -> tuple[tuple[CutCounts, str], ...]:
 
 def weaker_words(count: int) -> str:
     """Of bad cuts that were drawn for a device that asks more, and are bad with this one too."""
-    return f"{format_count(count, 'cut')} of another device, bad with this one too"
+    return f"{format_count(count, 'cut')} made for a disk that loses more, bad on this one too"
 
 
 def recovery_words(run: CutRun) -> list[str]:

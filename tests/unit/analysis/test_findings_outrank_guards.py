@@ -219,7 +219,7 @@ def test_a_cut_that_is_bad_without_tearing_is_laid_to_no_sector(tmp_path: Path) 
     assert "1 of 10 with 512-byte sectors" in told["answer"]
     told = asked("lost", WeakerCut(Profile.LOST, PointOutcome.LOST, 12, 40.0))
     assert (UNSAFE, DURABLE) == (told["classes"][VOLATILE_4K], told["classes"][PROTECTED])
-    assert "1 cut of another device, bad with this one too" in told["answer"]
+    assert "1 cut made for a disk that loses more, bad on this one too" in told["answer"]
     # Where tearing alone makes it bad, sectors of 4 KiB are no worse for it, and the answer names it all the same.
     told = asked("torn", None)
     assert DURABLE == told["classes"][VOLATILE_4K]
