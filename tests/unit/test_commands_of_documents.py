@@ -86,6 +86,7 @@ EXCEPTIONS: dict[str, Whole | ToItsQuestion | ToItsPlan | ToItsWords] = {
     "bedplate ask safe": ToItsWords("needs a server that runs", run_by="tests/host/test_ask.py"),
     "bedplate doctor /dev/disk/by-id/nvme-EXAMPLE": ToItsWords(_DISK, run_by="tests/host/test_ask.py"),
     "bedplate doctor /dev/sda1 -o mine.toml": ToItsWords(_DISK, run_by="tests/host/test_ask.py"),
+    "bedplate doctor DEVICE": ToItsWords(_DISK, run_by="tests/host/test_ask.py"),
     "bedplate doctor": ToItsWords(
         "makes and mounts file systems as root", run_by="tests/host/test_doctor.py"
     ),
