@@ -32,10 +32,14 @@ def ab(tmp_path: Path, lab: PairedLab) -> Any:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "say what changes, by one of --postgres TREE, --kernel and --vary"),
-        (("--kernel", "--vary", "barrier=true,false"), "found --kernel and --vary"),
-        (("--kernel", "6.1"), "a change has two sides, found 1"),
-        (("6.1", "--vary", "barrier=true,false"), "--vary has both values itself"),
+        ((), "say what changes, by one of --postgres TREE, --kernel OLD NEW and --vary KEY=ONE,OTHER"),
+        (("--kernel", "6.1", "6.12", "--vary", "barrier=true,false"), "found --kernel and --vary"),
+        (
+            ("--kernel", "--vary", "barrier=true,false"),
+            "--kernel takes two kernels, found '--vary barrier=true,false'",
+        ),
+        (("--kernel", "6.1"), "option '--kernel' requires 2 arguments"),
+        (("6.1", "--vary", "barrier=true,false"), "--vary has both sides itself; '6.1' is not needed"),
         (("--vary", "barrier=true,false", "--budget", "1min"), "the first look comes after 4 blocks"),
         (("--vary", "barrier=true,false", "--fail-if", "slow"), "these would do: 'slower 10%'"),
         (("--vary", "barrier=true,false", "--plan", "quick", "--on", "xfs"), "leave out --on"),

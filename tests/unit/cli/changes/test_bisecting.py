@@ -225,7 +225,7 @@ def test_a_commit_whose_runs_cannot_be_believed_is_not_skipped(bisect: Any, hist
     ("words", "said"),
     [
         (("--fail-if", "slow"), "these would do: 'slower 10%'"),
-        (("--kernel", "/tree"), "by one of --postgres TREE and --kernel TREE"),
+        (("--linux", "/tree"), "by one of --postgres TREE and --linux TREE"),
         (("--budget", "1min"), "the first look comes after 4 blocks"),
     ],
 )
