@@ -78,6 +78,7 @@ from bedplate.cuts.verdict import (
     is_broken_otherwise,
 )
 from bedplate.errors import PlanError
+from bedplate.figures.validity import CACHES_DROPPED, OTHERS_AT_WORK, THROTTLED_MACHINE
 from bedplate.installation import COMMAND
 from bedplate.model.cell import BuildLevels, type_of_cell
 from bedplate.model.course import and_more
@@ -88,6 +89,7 @@ from bedplate.model.levels import Scalar
 from bedplate.model.reason import (
     FULL_PAGE_WRITES_OFF,
     INNODB_DOUBLEWRITE_OFF,
+    ONLY_FSYNCED,
     PAGES_WRITTEN_OTHERWISE,
     pages_unmended,
     sentences,
@@ -321,15 +323,17 @@ def next_steps(
 ) -> tuple[NextStep, ...]:
     """What would help, the most useful first; empty where every question is answered and nothing failed.
 
-    `classes` are the durability classes of the cells. To an imported study nothing is added.
+    `classes` are the durability classes of the cells. To an imported study nothing is added, but it can be read otherwise.
     """
     if found.study.facts.is_imported:
-        return ()
+        unranked = [answer for answer in answers[:1] if not answer.durability]
+        return tuple(step for answer in unranked for step in _cost_verdicts(found, answer, classes))
     steps = [
         *_missing(found),
         *(step for answer in answers[:1] for step in _cost_verdicts(found, answer, classes)),
     ]
-    if cuts is not None and not answers:
+    # Beside speeds only where these leave nothing to be measured.
+    if cuts is not None and not (answers and steps):
         steps += _sharper(found, cuts)
     return tuple(steps)
 
@@ -752,9 +756,23 @@ def _volatile(run: CutRun) -> CutCounts:
 
 # Of each kind of cache behind a number of cuts.
 _IN_SHORT = {
-    PROTECTED: "in order",
+    PROTECTED: "with a protected cache",
     VOLATILE_4K: "with 4 KiB sectors",
     VOLATILE_512: "with 512-byte sectors",
+}
+
+# Of what is sound with a kind of cache: the disks with which it is not.
+_ON_ANOTHER_DISK = {
+    PROTECTED: "bad on a disk whose cache a power cut empties",
+    VOLATILE_4K: "bad on a disk with 512-byte sectors",
+    VOLATILE_512: "bad on another disk",
+}
+
+# Of what no cut was bad of, by what its settings promise.
+_BY_SETTINGS = {
+    UNSAFE: "by their settings",
+    BOUNDED_LOSS: "by their settings the last commits may be lost",
+    UNKNOWN: "nothing tells what their settings promise",
 }
 
 # A factor and its level in some cells; None in cells that do not have the factor.
@@ -831,14 +849,14 @@ class CutsAnswer:
     """The power cuts of a study with one kind of cache (`cache`, of `model.device_cache`).
 
     `sound` are the cells of which no cut found anything bad, `groups` the others, those with corruption first. `refused` had
-    cuts and no verdict, those of `of_others` tell of another device or journal, and those of `not_asked` were of other caches
+    cuts and no verdict, each with why, those of `of_others` tell of another device or journal, and those of `not_asked` were of other caches
     and found nothing. `copies` says where the engine may do without copies of its pages.
     """
 
     cache: str
     sound: tuple[CutCell, ...]
     groups: tuple[CutGroup, ...]
-    refused: tuple[str, ...]
+    refused: Mapping[str, str]
     of_others: tuple[str, ...]
     not_asked: tuple[str, ...]
     uncounted: tuple[str, ...]
@@ -872,14 +890,18 @@ def cuts_answer(found: Overview, cache: str) -> CutsAnswer | None:
     known = {each.cell for each in judged} | without_cut.keys()
     sound = tuple(each for each in judged if each.is_sound)
     unknown = [facts for facts in cells if facts.cuts and facts.id not in known]
-    refused = [facts.id for facts in unknown if any(run.verdict.refused for run in facts.cuts)]
+    refused = {
+        facts.id: str(reasons[0])
+        for facts in unknown
+        if (reasons := [reason for run in facts.cuts for reason in run.verdict.refused])
+    }
     left = [facts for facts in unknown if facts.id not in refused]
     not_asked = [facts.id for facts in left if any(run.shown_class for run in facts.cuts)]
     return CutsAnswer(
         cache=cache,
         sound=sound,
         groups=_Separation(found, sound).groups([each for each in judged if not each.is_sound]),
-        refused=tuple(refused),
+        refused=refused,
         of_others=tuple(facts.id for facts in left if facts.id not in not_asked),
         not_asked=tuple(not_asked),
         uncounted=tuple(
@@ -987,11 +1009,10 @@ class _Separation:
         self, name: str, only: Scalar | None, sound: Sequence[CutCell], all_bad: Sequence[CutCell]
     ) -> str:
         """The level of the sound cells; their names where a cell with that level is bad elsewhere, as the level says too much then."""
-        if not isinstance(only, str) or name == TYPE or only == DEFAULT:
-            return "otherwise"
-        if any(self._level(each, name) == only for each in all_bad):
+        is_telling = isinstance(only, str) and name != TYPE and only != DEFAULT
+        if not is_telling or any(self._level(each, name) == only for each in all_bad):
             return ", ".join(self.names[each.cell] for each in sound[:_NAMED]) + and_more(len(sound), _NAMED)
-        return only
+        return str(only)
 
     def _within(self, one: CutCell, separating: Separating) -> CutCell:
         """The cell with the name that it has where what separates stands before it."""
@@ -1490,6 +1511,8 @@ def _said_of(advice: Advised, run: Run, why: NotTakenFor, cell: str) -> Iterable
     promise = advice.overview.cells[cell].durability
     if why in _OF_CLASS.values():
         reasons = promise.reasons if promise is not None and promise.basis == "declared" else ()
+        # It holds whatever the flushes are, and explains no class.
+        reasons = tuple(each for each in reasons if each.code != ONLY_FSYNCED) or reasons
     else:
         reasons = tuple(reason for m in advice.overview.of(cell, run) for reason in m.reasons)
     return ((without_figures(words), words) for words in reversed(sentences(reasons)))
@@ -1678,6 +1701,9 @@ _DEFAULT = "this system's default"
 
 _TYPES_SHOWN = 2
 
+# Doubts of runs that had not the machine to themselves.
+_OF_OTHERS = frozenset(rule.code for rule in (THROTTLED_MACHINE, OTHERS_AT_WORK, CACHES_DROPPED))
+
 
 def headline_lines(told: Headline) -> tuple[HeadlineLine, ...]:
     """All that the answer has to say, in the order in which it is read."""
@@ -1741,7 +1767,7 @@ def run_lines(answer: RunAnswer, names: Mapping[str, str]) -> Iterable[HeadlineL
     elif answer.taken is not None and answer.default is None and not answer.is_default:
         # Of no use where there is room for few.
         yield HeadlineLine("Open", f"{capital(_no_default_words(answer, names))}.", DISPENSABLE)
-    if answer.packaged is not None:
+    if answer.packaged is not None and answer.packaged.other.cell not in _roles(answer):
         yield HeadlineLine("Packages", _packaged_words(answer, answer.packaged, names), 3)
     if aside := _aside_words(answer, names):
         yield HeadlineLine("But", aside, 1)
@@ -1767,7 +1793,7 @@ def _take_words(answer: RunAnswer, names: Mapping[str, str], *, in_short: bool =
     of_class = f"{answer.durability} cell"
     if answer.answered is Answered.NOTHING:
         if not answer.durability:
-            return f"{run}: no cell is durable or bounded loss."
+            return f"{run}: no cell is known to survive a power cut, so take none."
         return f"{run}: no {of_class} has a trusted {head}."
     if taken is None and answer.cells:
         # It is not the number of repetitions that keeps it from a verdict.
@@ -1775,7 +1801,7 @@ def _take_words(answer: RunAnswer, names: Mapping[str, str], *, in_short: bool =
     if taken is None:
         n = max(each.summary.n for each in answer.seen)
         many = "repetition shows" if n == 1 else "repetitions show"
-        return f"{run}: {n} trusted {many} a figure, not a difference; {REPETITIONS_MIN} give a verdict. So far {_seen_words(answer, names)}."
+        return f"{run}: {n} trusted {many} a figure, not a difference; a verdict needs at least {REPETITIONS_MIN}. So far {_seen_words(answer, names)}."
     default = f" ({_DEFAULT})" if answer.is_default else ""
     of = f"mean of {taken.summary.n}".replace(" ", NO_BREAK)
     what = f"{head} " if unit_words(answer.metric) else ""
@@ -1810,16 +1836,23 @@ def _take_words(answer: RunAnswer, names: Mapping[str, str], *, in_short: bool =
     if answer.answered is Answered.BY_LEVELS:
         cell, worse = next(iter(answer.beaten.items()))
         return (
-            f"{words}; cell by cell {names[cell]} is not distinguished from it, but over all pairs {worse.words}"
-            f"{and_more(len(answer.beaten), 1)}."
+            f"{words}; by itself {names[cell]} is not distinguished from it, but over all pairs of cells that differ in this alone "
+            f"{worse.words}{_so_are(len(answer.beaten) - 1)}."
         )
     return f"{words}."
+
+
+def _so_are(others: int) -> str:
+    """Of further cells that are left out for such a level."""
+    if not others:
+        return ""
+    return f"; so {format_count(others, 'other cell')} {'is' if others == 1 else 'are'} left out"
 
 
 def _packaged_words(answer: RunAnswer, packaged: BesideCell, names: Mapping[str, str]) -> str:
     """The best cell of those that need no build of their own."""
     figures = _beside_figures(packaged.comparison, " of it")
-    return f"of cells with the pages of packages {names[packaged.other.cell]} is the best: {_figure(answer, packaged.other)}, {figures}."
+    return f"{names[packaged.other.cell]} is the best of those with the block size that packages have: {_figure(answer, packaged.other)}, {figures}."
 
 
 def _aside_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
@@ -1831,7 +1864,7 @@ def _aside_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
         for head, comparison in each.behind_in:
             figures = _beside_figures(comparison, f" {_behind(comparison)}")
             by_head.setdefault(head, []).append(f"{names[cell]} has {figures}")
-    words = [f"its {head} is worse: {', '.join(own[:_SHOWN])}{_rest(own)}" for head, own in by_head.items()]
+    words = [f"it is worse in {head}: {', '.join(own[:_SHOWN])}{_rest(own)}" for head, own in by_head.items()]
     return f"{'. '.join(map(capital, words))}." if len(words) > 1 else f"{words[0]}." if words else ""
 
 
@@ -1847,22 +1880,32 @@ def _seen_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
 
 
 def _others_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
-    """The next cell, and what this system makes by itself, each relative to the one to take."""
+    """The next cell, and what this system makes by itself, each relative to the one to take; what is said of what may be taken as well is not said again."""
     if answer.taken is None:
         return ""
-    following, default = answer.following if not answer.tied else None, answer.default
-    roles: dict[str, list[str]] = {}
-    for beside, role in ((following, "the next"), (default, _DEFAULT)):
-        if beside is not None:
-            roles.setdefault(beside.other.cell, []).append(role)
-    cells = {each.other.cell: each for each in (following, default) if each is not None}
+    roles = _roles(answer)
     words = [
         _beside_words(answer, each, f"{names[cell]}, {' and '.join(roles[cell])},")
-        for cell, each in cells.items()
+        for cell, each in {
+            each.other.cell: each for each in (answer.following, answer.default) if each is not None
+        }.items()
+        if cell in roles and not (answer.tied and answer.tied[0].other.cell == cell)
     ]
-    if words and default is None and not answer.is_default:
+    if words and answer.default is None and not answer.is_default:
         words.append(capital(_no_default_words(answer, names)))
     return f"{'. '.join(words)}." if words else ""
+
+
+def _roles(answer: RunAnswer) -> Mapping[str, Sequence[str]]:
+    """What the cells are beside the one to take of which a ratio to it is said."""
+    following = answer.following if not answer.tied else None
+    roles: dict[str, list[str]] = {}
+    for beside, role in ((following, "the next"), (answer.default, _DEFAULT)):
+        if beside is not None:
+            roles.setdefault(beside.other.cell, []).append(role)
+    if answer.packaged is not None and answer.packaged.other.cell in roles:
+        roles[answer.packaged.other.cell].append("the best with the block size that packages have")
+    return roles
 
 
 def _no_default_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
@@ -1888,8 +1931,10 @@ def _or_words(answer: RunAnswer, names: Mapping[str, str]) -> str:
         between = ", " if far.startswith(("×", "+", "-")) else "; "
         others = f"; likewise {', '.join(named)}{_rest(cells)}" if named else ""
         other = cells[0].other
+        roles = _roles(answer).get(other.cell, ()) if cells[0] is answer.tied[0] else ()
+        role = f" ({' and '.join(roles)})" if roles else ""
         parts.append(
-            f"{words} {names[other.cell]}, which has {figure(other.summary).mean}{between}{far}{others}"
+            f"{words} {names[other.cell]}{role}, which has {figure(other.summary).mean}{between}{far}{others}"
         )
     return f"{'. '.join(map(capital, parts)) if len(parts) > 1 else parts[0]}."
 
@@ -1978,7 +2023,8 @@ def _briefly(answer: RunAnswer, names: Mapping[str, str]) -> str:
     run = answer.run[1]
     if answer.taken is None:
         return f"{run}: no verdict yet" if answer.seen else f"{run}: nothing trusted yet"
-    tied = f" or {len(answer.tied)} more" if answer.tied else ""
+    others = names[answer.tied[0].other.cell] if len(answer.tied) == 1 else f"{len(answer.tied)} others"
+    tied = f", {_not_apart_words(answer.tied[0].comparison)} {others}" if answer.tied else ""
     return f"{run}: {names[answer.taken.cell]} {_figure(answer, answer.taken)}{tied}"
 
 
@@ -2033,22 +2079,45 @@ def _of_cuts(found: CutsAnswer, names: Mapping[str, str], *, first: bool) -> Ite
             f"{names[each.cell]} ({_elsewhere_words(each, (BOUNDED, LOSS, *BROKEN))})"
             for each in other[:_SHOWN]
         )
-        yield HeadlineLine("Unsafe", f"bad as another device leaves it: {listed}{_rest(other)}.", 2)
+        yield HeadlineLine("Unsafe", f"{_ON_ANOTHER_DISK[found.cache]}: {listed}{_rest(other)}.", 2)
     for durability in dict.fromkeys(each.durability for each in found.promising_less):
         own = [each for each in found.promising_less if each.durability == durability]
         listed = ", ".join(names[each.cell] for each in own[:_SHOWN])
-        lead = f"{durability} by what their settings promise"
+        lead = _BY_SETTINGS[durability]
         head = _NOT_HEADS[_OF_CLASS[durability]]
-        yield HeadlineLine(head, f"{lead}: {listed}{_rest(own)}; {none_bad_words(own)}.", 3, lead=lead)
+        words = f"{lead}, although {none_bad_words(own)}: {listed}{_rest(own)}."
+        yield HeadlineLine(head, words, 3, lead=lead)
+    alike: dict[str, list[str]] = {}
+    for cell, why in found.refused.items():
+        alike.setdefault(without_figures(why), []).append(cell)
+    refused = ((cells, _refused_words(cells, found.refused, names)) for cells in alike.values())
     for cells, words in (
-        (found.refused, "cut, but the verdict was refused"),
-        (found.of_others, "cut as another device or journal would leave it, which is no class of the cell"),
-        (found.not_asked, f"cut, but never with a {CACHE_WORDS[found.cache]}"),
-        (found.uncounted, "a recovery that nothing cut left damage, so that no cut in recovery counts"),
+        *refused,
+        (
+            found.of_others,
+            "power was cut as another device or journal leaves it, which says nothing of this one",
+        ),
+        (found.not_asked, f"power was cut, but never with a {CACHE_WORDS[found.cache]}"),
+        (
+            found.uncounted,
+            "a recovery that ran to its end left damage too, so that power cuts in recovery show nothing",
+        ),
     ):
         if cells:
             listed = ", ".join(names[cell] for cell in cells[:_SHOWN])
             yield HeadlineLine("Open", f"{listed}{_rest(cells)}: {words}.", rank + 2)
+    every = [each for group in found.groups for each in group.bad] + [*found.sound]
+    if any(cuts.sought.bad for each in every for cuts in (each.cuts, *each.elsewhere.values())):
+        words = "sought cuts are placed where a cut can tear metadata or order shows, so that their number is no share."
+        yield HeadlineLine("Note", words, DISPENSABLE)
+
+
+def _refused_words(cells: Sequence[str], why: Mapping[str, str], names: Mapping[str, str]) -> str:
+    """Of cells whose reasons differ in their figures at most."""
+    first = why[cells[0]]
+    is_same = len({why[cell] for cell in cells}) == 1
+    because = f": {first}" if is_same else f", of {names[cells[0]]} because {first}"
+    return f"power was cut, but there is no verdict{because}"
 
 
 def _safe_words(found: CutsAnswer, names: Mapping[str, str]) -> Iterable[tuple[str, str, int]]:
@@ -2071,7 +2140,7 @@ def _with_common(own: Sequence[str]) -> str:
 
 
 def group_words(group: CutGroup, names: Mapping[str, str], *, in_short: bool = False) -> str:
-    """`full_page_writes = off: corrupt on ext4 (8 of 30 cuts), btrfs (2 of 30); on: none of 30 bad, so under 12 %`."""
+    """`full_page_writes = off: corrupt on ext4 (8 of 30 cuts), btrfs (2 of 30); on: none of 30 cuts was bad, so at most 12 % are`."""
     own = {each.cell: each.within or names[each.cell] for each in (*group.bad, *group.good)}
     words = []
     for what, findings in (
@@ -2138,13 +2207,13 @@ def _elsewhere_words(cell: CutCell, findings: Sequence[str]) -> str:
 
 
 def none_bad_words(cells: Sequence[CutCell]) -> str:
-    """`none of 30 bad, so under 12 %`, of several the one that was cut least."""
+    """`none of 30 cuts was bad, so at most 12 % are`, of several the one that was cut least."""
     least = min(each.tally.cuts for each in cells)
-    each = " each" if len(cells) > 1 else ""
+    each = " of each" if len(cells) > 1 else ""
     if not least:
-        return "no cut bad"
+        return "no cut was bad"
     bound = percent_from_above(proportion(0, least).high)
-    return f"none of {format_count(least, 'cut')}{each} bad, so under {bound} %".replace(" %", f"{NO_BREAK}%")
+    return f"none of {format_count(least, 'cut')}{each} was bad, so at most {bound}{NO_BREAK}% are"
 
 
 def _next_lines(told: Headline, names: Mapping[str, str]) -> Iterable[HeadlineLine]:
@@ -2186,11 +2255,11 @@ def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
     if step.kind is StepKind.CUTS:
         # One line of a mail: the bound and the minutes are what is asked.
         bound = percent_from_above(step.bound or 1.0)
-        return f"{step.count:,} cuts of each, none bad, would mean under {bound}{NO_BREAK}%{takes}"
+        return f"{step.count:,} cuts of each, none bad, would show at most {bound}{NO_BREAK}%{takes}"
     if step.kind is StepKind.KEPT_LOG:
         return f"{step.count} more cuts of the kept log of {step.why} need no new recording"
     if step.kind is StepKind.ALL_THE_SAME:
-        return "which of them is the fastest all the same"
+        return "to see which of them is the fastest all the same"
     first = told.answers[0] if told.answers else None
     if step.apart is not None and first is not None and first.taken is not None:
         comparison = step.apart.comparison
@@ -2201,8 +2270,26 @@ def step_words(step: NextStep, told: Headline, names: Mapping[str, str]) -> str:
         takes = f" ({takes.removeprefix(', ')})" if takes else ""
         return f"{step.count} more repetition{many}{takes} should show {whether}"
     if first is not None and first.answered is Answered.NO_VERDICT and not first.cells:
-        return f"{step.repetitions} repetitions in all give verdicts{takes}"
-    return f"{step.count} more repetition{many} while nothing else uses the machine{takes}"
+        return f"{step.count} more repetition{many}{_made_how(told)} should give verdicts{takes}"
+    return f"{step.count} more repetition{many}{_made_how(told)}{takes}"
+
+
+def _made_how(told: Headline) -> str:
+    """What more repetitions need, so that they are not doubted as those before."""
+    doubted = [
+        each for answer in told.answers[:1] for each in answer.not_taken if each.why is NotTakenFor.SUSPECT
+    ]
+    if not doubted:
+        return ""
+    codes = {
+        reason.code
+        for m in told.found.measurements
+        if m.trouble is Trouble.SUSPECT and m.cell in doubted[0].having
+        for reason in m.reasons
+    }
+    if codes & _OF_OTHERS:
+        return " while nothing else uses the machine"
+    return " without what makes the others doubtful"
 
 
 def contest_notes(

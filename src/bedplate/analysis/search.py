@@ -1249,6 +1249,16 @@ def _word(word: str, names: Mapping[str, str]) -> str:
     return shlex.quote(word)
 
 
+# The levels of a device, as a line says that it has them.
+_OF_DEVICE = {
+    "memory_bytes": "memory limited",
+    "throttle": "the device throttled",
+    "read_ahead_kb": "read-ahead set",
+    "scheduler": "the I/O scheduler set",
+    "latency": "a device that is emulated with its latency",
+}
+
+
 def _further(cell: Cell) -> list[str]:
     words = []
     usual = replace(cell, build=replace(BuildLevels(), engine=cell.build.engine), cluster=ClusterLevels())
@@ -1262,8 +1272,14 @@ def _further(cell: Cell) -> list[str]:
         words.append("the plan's own configuration file")
     if cell.kernel.release is not None:
         words.append(f"kernel {cell.kernel.release}")
-    if cell.device != replace(cell, device=type(cell.device)()).device:
-        words.append("the device as the plan limits it")
+    usual_device = type(cell.device)()
+    set_by_plan = [
+        level
+        for name, level in _OF_DEVICE.items()
+        if getattr(cell.device, name) != getattr(usual_device, name)
+    ]
+    if set_by_plan:
+        words.append(f"{', '.join(set_by_plan)} as in the plan")
     return words
 
 

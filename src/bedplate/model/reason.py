@@ -19,6 +19,8 @@ UNCLASSIFIED = "unclassified"
 
 FULL_PAGE_WRITES_OFF = "full-page-writes-off"
 INNODB_DOUBLEWRITE_OFF = "innodb-doublewrite-off"
+# Of what runs without an engine.
+ONLY_FSYNCED = "no-engine"
 
 # The engine keeps no copies of its pages, so one that a cut tore stays torn.
 PAGES_UNMENDED = (FULL_PAGE_WRITES_OFF, INNODB_DOUBLEWRITE_OFF)

@@ -228,7 +228,7 @@ def test_two_repetitions_describe_and_recommend_nothing(tmp_path: Path) -> None:
     found = ask(known_study(tmp_path / "study", speed, replace(KNOWN, repetitions=2)))
     assert (0, 0, ()) == (found.judged, found.verdicts, only(found).cells)
     text = " ".join(printed(found).split())
-    assert "2 trusted repetitions show a figure, not a difference; 3 give a verdict" in text
+    assert "2 trusted repetitions show a figure, not a difference; a verdict needs at least 3" in text
     assert {"2 trusted runs, a verdict needs 3"} == {row.why_not for row in ranking(found, only(found))}
     assert "not judged" in text
     assert "best mean" not in text
@@ -346,7 +346,7 @@ def test_a_class_that_nobody_has_is_said_to_be_empty(tmp_path: Path) -> None:
     change_records(study, lambda record: replace(record, durability=None))
     found = ask(study)
     assert () == found.contests
-    assert "Not yet  read-write: no cell is durable or bounded loss." in said(found)
+    assert "Not yet  read-write: no cell is known to survive a power cut, so take none." in said(found)
     assert re.search(r"Open +ext4 nobarrier db 8k .* are not known to survive a power cut", said(found))
     assert 8 == len(only(ask(study, durability="unknown")).cells)
 

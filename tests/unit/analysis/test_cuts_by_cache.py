@@ -55,4 +55,4 @@ def test_what_was_cut_with_another_cache_alone_is_open_and_said_so(tmp_path: Pat
     assert cuts is not None
     assert [each.split("-")[0] for each in cuts.not_asked] == ["xfs"]
     assert not cuts.of_others
-    assert "xfs: cut, but never with a volatile cache, 512-byte sectors." in said(found)
+    assert "xfs: power was cut, but never with a volatile cache, 512-byte sectors." in said(found)

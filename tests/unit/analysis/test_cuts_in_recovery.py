@@ -100,7 +100,9 @@ def test_they_stand_apart_with_their_bound(study: Path, found: Overview) -> None
 def test_the_answer_says_that_it_was_in_recovery(found: Overview) -> None:
     words = " ".join(line.text.replace("\N{NO-BREAK SPACE}", " ") for line in headline_lines(headline(found)))
     assert "(2 of 4 in recovery)" in words
-    assert "a recovery that nothing cut left damage, so that no cut in recovery counts" in words
+    assert (
+        "a recovery that ran to its end left damage too, so that power cuts in recovery show nothing" in words
+    )
 
 
 def test_a_condition_holds_by_them_and_cannot_be_told_where_they_do_not_count(found: Overview) -> None:

@@ -224,4 +224,4 @@ def test_a_cut_that_is_bad_without_tearing_is_laid_to_no_sector(tmp_path: Path) 
     told = asked("torn", None)
     assert DURABLE == told["classes"][VOLATILE_4K]
     assert "Safe " not in told["answer"]
-    assert "bad as another device leaves it: xfs (1 of 10 with 512-byte sectors)" in told["answer"]
+    assert "bad on a disk with 512-byte sectors: xfs (1 of 10 with 512-byte sectors)" in told["answer"]

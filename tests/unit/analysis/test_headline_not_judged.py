@@ -101,17 +101,30 @@ def test_why_a_cell_that_may_be_taken_is_not_compared_is_said(tmp_path: Path) ->
     assert re.search(r"not compared with \S+, which has [\d,]+; measured in other surroundings", words)
 
 
-def test_where_one_cell_alone_is_trusted_repetitions_are_no_reason(tmp_path: Path) -> None:
-    """There are three, which is enough for a verdict; all of the other's are suspect."""
+@pytest.mark.parametrize(
+    ("code", "how"),
+    [
+        ("planted", " without what makes the others doubtful, about"),
+        ("others-at-work", " while nothing else uses the machine, about"),
+    ],
+)
+def test_where_one_cell_alone_is_trusted_repetitions_are_no_reason(
+    tmp_path: Path, code: str, how: str
+) -> None:
+    """There are three, which is enough for a verdict; all of the other's are suspect, and not every doubt is of a busy machine."""
     suspect = tuple((1, number) for number in (1, 2, 3))
     recipe = replace(RECIPE, cells=CELLS[:2], repetitions=3, suspect=suspect)
-    found = overview(known_study(tmp_path / "study", speed, recipe))
+
+    def of_a_rule(run: RunFigures, _: Cell, __: ScheduledVisit) -> RunFigures:
+        return replace(run, validity_reasons=tuple(replace(each, code=code) for each in run.validity_reasons))
+
+    found = overview(write_changed_study(tmp_path / "study", recipe, of_a_rule))
     words = words_of(found)
     assert (
         "read-write: only one durable cell has 3 trusted repetitions, so nothing can be compared with it."
         in words
     )
-    assert "5 more repetitions while nothing else uses the machine" in words
+    assert f"5 more repetitions{how}" in words
     assert "give verdicts" not in words
 
 
@@ -310,7 +323,7 @@ def test_what_the_answer_is_worse_in_is_said_beside_it(tmp_path: Path) -> None:
     recipe = replace(RECIPE, cells=CELLS[:2])
     words = words_of(overview(write_changed_study(tmp_path / "study", recipe, slow_at_the_end)))
     assert re.search(r"Take +xfs: 1,\d\d\d tps", words)
-    assert re.search(r"But +its p99 is worse: ext4 has ×0\.(50|49\d*) \([^)]*\) of it\.", words)
+    assert re.search(r"But +it is worse in p99: ext4 has ×0\.(50|49\d*) \([^)]*\) of it\.", words)
 
 
 def test_advise_begins_with_the_answer_and_its_document_has_the_same(tmp_path: Path) -> None:

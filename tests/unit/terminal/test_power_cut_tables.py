@@ -131,9 +131,11 @@ def test_advice_takes_the_measured_class_and_says_where_it_differs(found: Overvi
     # xfs competes as durable, by a declaration that its own cuts could not be held against.
     assert cell_of(found, "xfs").id in [cell for contest in advice.contests for cell in contest.cells]
     lines = [(line.head, line.text) for line in headline_lines(headline(found, advice))]
-    assert any(
-        head == "Open" and text.startswith("xfs: cut, but the verdict was refused") for head, text in lines
-    )
+    (refused,) = [
+        text for head, text in lines if head == "Open" and text.startswith("xfs: power was cut, but")
+    ]
+    assert "there is no verdict: " in refused
+    assert str(next(run for run in cell_of(found, "xfs").cuts).verdict.refused[0]) in refused
     # The share of its own cuts; what a protected cache keeps is no reason why a volatile one is unsafe.
     (unsafe,) = [text for head, text in lines if head == "Unsafe" and "btrfs" in text and "corrupt" in text]
     assert "btrfs nodatacow (5\N{NO-BREAK SPACE}of\N{NO-BREAK SPACE}10 cuts" in unsafe

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from bedplate.model.durability import FilesystemPromise, declared
-from bedplate.model.reason import because
+from bedplate.model.reason import ONLY_FSYNCED, because
 from bedplate.model.visit import Durability
 from bedplate.visit.declaration import DurabilityInForce, EngineDurability
 
 _ONLY_FSYNCED = because(
-    "no-engine", "no engine: this holds for what was fsynced, and for nothing that was only written"
+    ONLY_FSYNCED, "no engine: this holds for what was fsynced, and for nothing that was only written"
 )
 
 

@@ -10,6 +10,7 @@ from bedplate.analysis.run_heads import AnswerLine, RunHead, WorkloadView
 from bedplate.cuts.faults import FaultRecord, FaultTries, FaultVerdict, counted, fault_named, read_tries
 from bedplate.model.cell import RunSpec
 from bedplate.model.course import and_more, first_of
+from bedplate.units import format_count
 from bedplate.workloads.faulty_disk.figures import NONE_HIT, NOT_SEEN, NOT_WHOLE
 from bedplate.workloads.faulty_disk.model import WORKLOAD
 
@@ -54,7 +55,7 @@ def answer_lines(rows: Sequence[FaultRow], names: Mapping[str, str]) -> Iterator
     whole = [row for row in believed if _results(row) and not any(_with(row, each) for each in _LOST)]
     if whole:
         tries = sum(map(_results, whole))
-        lead = f"nothing that was acknowledged is lost in {tries} {'try' if tries == 1 else 'tries'} with a fault that was hit"
+        lead = f"nothing that was acknowledged is lost in {tries} {'try' if tries == 1 else 'tries'} in which the disk failed"
         listed = ", ".join(dict.fromkeys(_name(row, names) for row in whole[: 2 * _CELLS_SHOWN]))
         yield AnswerLine("Safe", f"{lead}: {listed}{and_more(len(whole), 2 * _CELLS_SHOWN)}.", lead, 1)
     no_result = [row for row in believed if not _results(row)]
@@ -100,9 +101,9 @@ def _name(row: FaultRow, names: Mapping[str, str]) -> str:
 
 
 def _faults(squares: Sequence[FaultSquare], verdict: FaultVerdict) -> str:
-    """`one write fails with EIO, in the data: 6 of 6`, of the tries that are results."""
+    """`one write fails with EIO, in the data: 6 of 6 tries`, of the tries that are results."""
     words = [
-        f"{square.words}: {counted(square.records)[verdict]} of {sum(each.is_result for each in square.records)}"
+        f"{square.words}: {counted(square.records)[verdict]} of {format_count(sum(each.is_result for each in square.records), 'try', 'tries')}"
         for square in squares
     ]
     return first_of(words, _FAULTS_SHOWN, "; ")

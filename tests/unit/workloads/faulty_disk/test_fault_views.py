@@ -151,8 +151,8 @@ def test_the_answer_names_what_was_lost_silently_before_anything_else_is_said_of
     lost, whole = (line for line in told if line.lead.startswith(("acknowledged rows", "nothing that was")))
     assert ("Unsafe", "acknowledged rows are lost silently") == (lost.head, lost.lead)
     assert "nobarrier" in lost.text
-    assert "(one write fails with EIO, in the data: 1 of 2)" in lost.text
-    assert ("Safe", "nothing that was acknowledged is lost in 12 tries with a fault that was hit") == (
+    assert "(one write fails with EIO, in the data: 1 of 2 tries)" in lost.text
+    assert ("Safe", "nothing that was acknowledged is lost in 12 tries in which the disk failed") == (
         whole.head,
         whole.lead,
     )
@@ -214,8 +214,8 @@ def test_a_loss_that_is_refused_and_one_that_settings_allow_are_told_apart(found
     )
     lines = list(answer_lines([replace(row, squares=squares)], {row.cell.id: "ext4"}))
     assert [
-        "lost, and refused by the engine or the file system: ext4 (one write fails with EIO, in the data: 2 of 2).",
-        "the last transactions are lost, no more than their settings allow: ext4 (one flush fails with EIO: 2 of 2).",
+        "lost, and refused by the engine or the file system: ext4 (one write fails with EIO, in the data: 2 of 2 tries).",
+        "the last transactions are lost, no more than their settings allow: ext4 (one flush fails with EIO: 2 of 2 tries).",
     ] == [line.text for line in lines]
 
 
@@ -230,5 +230,6 @@ def test_the_cell_that_lost_most_stands_first(found: Overview) -> None:
     (line,) = answer_lines(rows, names)
     words = "one write fails with EIO, in the data"
     assert (
-        f"acknowledged rows are lost silently: cell1 ({words}: 2 of 2); cell0 ({words}: 1 of 2)." == line.text
+        f"acknowledged rows are lost silently: cell1 ({words}: 2 of 2 tries); cell0 ({words}: 1 of 2 tries)."
+        == line.text
     )
