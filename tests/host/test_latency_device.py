@@ -77,6 +77,8 @@ def started(
         commands=place.commands,
     )
     undo.callback(device.stop)
+    # A visit sets it. Here a loop device may have what a killed test of anybody's left, and then no flush arrives.
+    (device.device.queue / "write_cache").write_text("write back")
     return device
 
 
