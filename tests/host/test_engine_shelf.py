@@ -180,31 +180,40 @@ def test_cuts_find_each_plant_in_a_store_that_survives_without(place: Path, plan
     assert EXIT_SOME_RUNS_FAILED == done.returncode, done.stdout + done.stderr
 
 
+_LEVELDB, _ROCKSDB = "/usr/include/leveldb/db.h", "/usr/include/rocksdb/db.h"
+
+
 @pytest.mark.parametrize(
-    ("name", "tool", "options"),
+    ("name", "needs", "options"),
     [
-        ("bbolt", "go", ("--commit=batch",)),
-        ("redb", "cargo", ("--durability=immediate",)),
-        ("fjall", "cargo", ("--persist=all",)),
+        ("bbolt", ("go",), ("--commit=batch",)),
+        ("redb", ("cargo",), ("--durability=immediate",)),
+        ("fjall", ("cargo",), ("--persist=all",)),
+        ("shelve", (), ("--dbm=dumb",)),
+        ("tinydb", (), ()),
+        ("leveldb", ("g++", _LEVELDB), ("--sync=every-50th",)),
+        ("rocksdb", ("g++", _ROCKSDB), ("--sync=every-50th",)),
+        ("redis", ("redis-server",), ("--appendfsync=everysec",)),
     ],
 )
 def test_what_is_on_the_shelf_is_built_and_finds_what_it_wrote(
-    name: str, tool: str, options: tuple[str, ...], tmp_path: Path
+    name: str, needs: tuple[str, ...], options: tuple[str, ...], tmp_path: Path
 ) -> None:
-    if shutil.which(tool) is None:
-        pytest.skip(f"{tool} is not installed")
+    missing = [need for need in needs if shutil.which(need) is None and not Path(need).exists()]
+    if missing:
+        pytest.skip(f"{', '.join(missing)} is not installed")
     try:
         folder = runnable(SHELF / name, plant=None, report=silent)
     except BuildFailed as error:
-        fetches = ("cargo fetch", "go mod download")
+        fetches = ("cargo fetch", "go mod download", "pip install")
         if any(words in str(error) for words in fetches):
             pytest.skip(f"what it is built of cannot be fetched here: {error}")
         raise
     engine = read_folder(folder)
-    at_hand = tmp_path / "programs"
-    at_hand.mkdir()
+    at_hand = Path(shutil.copytree(folder, tmp_path / "programs"))
     for program, path in (("writer", engine.description.writer), ("checker", engine.description.checker)):
-        shutil.copyfile(folder / path, at_hand / program)
+        if path != program:
+            shutil.copyfile(folder / path, at_hand / program)
         (at_hand / program).chmod(0o755)
     data = tmp_path / "data"
     data.mkdir()

@@ -101,6 +101,16 @@ def test_sqlite_promises_what_its_manual_does(journal: str, synchronous: str, pr
     assert promised == promise.durability
 
 
+@pytest.mark.parametrize("name", sorted(folder.name for folder in (EXAMPLES / "shelf").iterdir()))
+def test_every_store_of_the_shelf_promises_something_at_each_level(name: str) -> None:
+    description = read_description((EXAMPLES / "shelf" / name / "engine.toml").read_text())
+    assert name == description.name
+    for setting, kind in description.settings.items():
+        for level in kind.levels:
+            settings = Levels(description.options_for(Levels(**{setting: level})))
+            assert description.promise(settings) is not None, f"{setting}={level}"
+
+
 @pytest.mark.parametrize("kept", range(29))
 def test_the_toy_takes_no_commit_record_whose_end_a_cut_tore_off(tmp_path: Path, kept: int) -> None:
     """Nor one whose fields are there without their length: zeros are the checksum of nothing."""
