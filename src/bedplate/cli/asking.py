@@ -169,30 +169,55 @@ def _document(place: Path, left_out: Mapping[str, tuple[str, ...]], status: int)
 
 
 def tried(
-    about: About, types: Sequence[str], directory: Path | None, *, yes: bool, fail_if: str | None
+    about: About,
+    types: Sequence[str],
+    directory: Path | None,
+    *,
+    yes: bool,
+    fail_if: str | None,
+    as_json: bool = False,
+    junit: Path | None = None,
 ) -> int:
     """Write the plan of a question that erases nothing, run it at once, and answer; the exit code is the condition's.
 
-    `yes` allows to install packages. With a condition every error is a NothingTold.
+    `yes` allows to install packages. With a condition every error is a NothingTold. PlanError where no `junit` file can be there.
     """
     from bedplate.cli.status import bisectable  # noqa: PLC0415
 
-    with nullcontext() if fail_if is None else bisectable():
+    with (
+        JsonAnswer(is_wanted=as_json) as document,
+        nullcontext() if fail_if is None else bisectable(),
+    ):
         from bedplate.analysis.condition import cell_truth, exit_status, parse_condition  # noqa: PLC0415
 
         # Before anything is written or run for it.
         condition = None if fail_if is None else parse_condition(fail_if, of_cuts=True)
+        if junit is not None and (junit.is_dir() or any(folder.is_file() for folder in junit.parents)):
+            raise PlanError(f"--junit {junit} is a folder, or lies below a file; name another file")
         asked = _written(about, types, directory)
         status = _run(asked.plan, asked.place, yes=yes, say_end=say_tried)
-        if condition is None:
+        if condition is None and not as_json and junit is None:
             return status
         from bedplate.analysis.overview import overview  # noqa: PLC0415
+        from bedplate.cli.tried_documents import EngineTrial, junit_text, tried_document  # noqa: PLC0415
 
         found = overview(asked.study)
-        # A file system that was asked for, and cannot be tried here, is a cell of which nothing is known.
-        code = exit_status(cell_truth(condition, found, cell) for cell in (*found.cells, *asked.left_out))
-        say(f"{fail_if}: {_EXIT_WORDS[code]}")
-        return code
+        truths = {}
+        if condition is not None:
+            # A file system that was asked for, and cannot be tried here, is a cell of which nothing is known.
+            cells = (*found.cells, *asked.left_out)
+            truths = {cell: cell_truth(condition, found, cell) for cell in cells}
+            status = exit_status(truths.values())
+            say(f"{fail_if}: {_EXIT_WORDS[status]}")
+        trial = EngineTrial(found, asked.plan, asked.place / PAGE, asked.left_out, status, fail_if, truths)
+        if junit is not None:
+            made = first_made(junit)
+            junit.parent.mkdir(parents=True, exist_ok=True)
+            codec.write_text(junit, junit_text(trial))
+            give_to_caller(made)
+        if as_json:
+            document.content = tried_document(trial)
+        return status
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,19 @@ from typing import Generic, TypeVar
 from bedplate.cuts.blame import BlameEvidence, Found, Repeatability, Story, story_of
 from bedplate.cuts.choice import choose_points, placed_points
 from bedplate.cuts.log import read_log
-from bedplate.cuts.points import GOOD, CutCounts, Cuts, finding_of, is_drawn, read_cuts, tallies, tally
+from bedplate.cuts.points import (
+    CONTROL,
+    GOOD,
+    CutCounts,
+    Cuts,
+    cut_kind,
+    finding_of,
+    is_bad_cut,
+    is_drawn,
+    read_cuts,
+    tallies,
+    tally,
+)
 from bedplate.cuts.records import (
     CONTROLS,
     LOG_FILE,
@@ -51,7 +63,7 @@ from bedplate.model.levels import Scalar
 from bedplate.model.visit import VisitRecord
 from bedplate.plan.rules import GUEST_MEMORY_BYTES
 from bedplate.study.layout import StudyLayout
-from bedplate.study.power_cut_stories import keep_stories, read_stories
+from bedplate.study.power_cut_stories import explaining_stories, keep_stories, read_stories
 from bedplate.units import format_count, format_milliseconds, parse_size
 from bedplate.workloads.power_cut import bundle, cut_questions
 from bedplate.workloads.power_cut.bench import DATA_DIRECTORY, Built, ReplayJob, cut_engine, replayed
@@ -218,7 +230,7 @@ def _quoted(path: Path | str) -> str:
 def bad_points(folder: Path, *, every: bool) -> list[CutPoint]:
     """The bad cuts of a run in the order of their numbers; without `every` one for each finding of volatile, ordered and second cuts."""
     cuts = read_cuts(folder)
-    bad = [record for record in (*cuts.points, *cuts.recuts) if _is_bad(record)]
+    bad = [record for record in (*cuts.points, *cuts.recuts) if is_bad_cut(record)]
     bad.sort(key=lambda record: record.point.number)
     if every:
         return [record.point for record in bad]
@@ -289,18 +301,14 @@ def run_lines(study: Path, folders: Mapping[str, Path]) -> Iterator[str]:
         bad = sum(record.outcome.is_bad for record in points)
         log = "log kept" if limits.is_there(folder / LOG_FILE) else "no log"
         again = [record for record in cuts.recuts if record.point.placement is not Placement.WHOLE]
-        words = f"{sum(map(_is_bad, again))} of {len(again)} in recovery  " if again else ""
+        words = f"{sum(map(is_bad_cut, again))} of {len(again)} in recovery  " if again else ""
         if refused := recoveries_not_whole(cuts):
             words = f"recoveries refused ({len(refused)} not whole)  "
         remounted = sum(record.failed_once is not None for record in (*cuts.points, *cuts.recuts))
         words += f"{remounted} good at the second look only  " if remounted else ""
         yield f"{name:{width}}  {bad:>4} of {len(points):<4} bad  {words}{log:8}  {folder.relative_to(StudyLayout(study).visits)}"
-        bad_numbers = {record.point.number for record in (*points, *again) if _is_bad(record)}
-        explained = [
-            story
-            for number, story in read_stories(study, folder).items()
-            if number in bad_numbers and story.evidence.steadiness is not Repeatability.NOT_BAD_AGAIN
-        ]
+        bad_numbers = {record.point.number for record in (*points, *again) if is_bad_cut(record)}
+        explained = explaining_stories(study, folder, cuts)
         yield from (f"{_INDENT * 4}{line}" for line in _story_lines(explained, bad_cuts=len(bad_numbers)))
 
 
@@ -339,9 +347,9 @@ def point_lines(
         yield from (f"{_INDENT}without any cut: {problem}" for problem in cuts.recording.without_cut)
     yield from (f"{_INDENT}cuts in recovery do not count: {reason}" for reason in recoveries_not_whole(cuts))
     found = (*cuts.points, *cuts.recuts)
-    chosen = [record for record in found if every or _is_bad(record) or record.failed_once is not None]
+    chosen = [record for record in found if every or is_bad_cut(record) or record.failed_once is not None]
     if not chosen:
-        judged = sum(not _is_control(record) for record in found)
+        judged = sum(cut_kind(record) != CONTROL for record in found)
         yield f"none of {judged} cuts was bad; --all lists them, and the {len(found) - judged} controls"
     for record in sorted(chosen, key=lambda record: record.point.number):
         point = record.point
@@ -354,15 +362,6 @@ def point_lines(
         yield from (f"{_INDENT * 4}{line}" for line in more)
         if record.failed_once is not None:
             yield f"{_INDENT * 4}good at the second look, at a fresh copy; the first ended on: {record.failed_once}"
-
-
-def _is_bad(record: PointRecord) -> bool:
-    return record.outcome.is_bad and not record.point.control
-
-
-def _is_control(record: PointRecord) -> bool:
-    """Also what stands behind a recovery that nothing cut."""
-    return record.point.control or record.point.placement is Placement.WHOLE
 
 
 def _finding(record: PointRecord, cuts: Cuts) -> str:

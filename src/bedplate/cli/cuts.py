@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bedplate.cli.options import DIRECTORY, EXIT_BY_IT, ON_USUAL, YES, OneOf, condition_option, words_of
+from bedplate.cli.options import (
+    AS_JSON,
+    DIRECTORY,
+    EXIT_BY_IT,
+    ON_USUAL,
+    YES,
+    OneOf,
+    condition_option,
+    words_of,
+)
 from bedplate.cli.printing import require_studies
 from bedplate.errors import (
     EXIT_CANNOT_TELL,
@@ -77,8 +86,16 @@ IN_GUEST = click.option(
 )
 @IN_GUEST
 @_REPLAYS
+@AS_JSON
 def blame_command(
-    study: Path, run: str | None, point: int | None, *, every: bool, guest: bool, replays: int
+    study: Path,
+    run: str | None,
+    point: int | None,
+    *,
+    every: bool,
+    guest: bool,
+    replays: int,
+    as_json: bool,
 ) -> int:
     """Why cuts were bad, and whose fault it is.
 
@@ -87,7 +104,18 @@ def blame_command(
     The stories are kept in the study's folder `blame`, and `power-cut points` shows them.
     """
     (study,) = require_studies([study])
-    return blame(study, run, point, every=every, guest=guest, most=replays)
+    from bedplate.cli.cut_documents import story_document  # noqa: PLC0415
+    from bedplate.cli.printing import JsonAnswer  # noqa: PLC0415
+
+    stories: list[dict[str, object]] = []
+
+    def keep(name: str, folder: Path, story: Story) -> None:
+        stories.append(story_document(name, folder, story))
+
+    with JsonAnswer(is_wanted=as_json) as document:
+        status = blame(study, run, point, every=every, guest=guest, most=replays, report=keep)
+        document.content = {"study": str(study), "stories": stories, "exit_status": status}
+        return status
 
 
 def blame(
@@ -98,8 +126,9 @@ def blame(
     every: bool = False,
     guest: bool = False,
     most: int = _REPLAYS_MOST,
+    report: Callable[[str, Path, Story], None] | None = None,
 ) -> int:
-    """Tell the stories of bad cuts, and keep them in the study.
+    """Tell the stories of bad cuts, and keep them in the study; each goes to `report` as well, with its run's name and folder.
 
     1 where the running kernel lacks the file system of some of the runs, which were not recorded in guests. StudyError where the run or the
     point is not there or its log was not kept, RequirementMissing without root where one is not told in a guest, or where none can be told.
@@ -150,14 +179,18 @@ def blame(
         del due[folder]
     made = first_made(study / STORIES_FOLDER)
     try:
-        all_told = _tell(study, due, in_guests, most)
+        all_told = _tell(study, due, in_guests, most, report)
     finally:
         give_to_caller(made)
     return EXIT_DONE if all_told and not lacking else EXIT_SOME_RUNS_FAILED
 
 
 def _tell(
-    study: Path, due: Mapping[Path, Sequence[CutPoint]], in_guests: Collection[Path], most: int
+    study: Path,
+    due: Mapping[Path, Sequence[CutPoint]],
+    in_guests: Collection[Path],
+    most: int,
+    report: Callable[[str, Path, Story], None] | None,
 ) -> bool:
     """Whether each run got its stories. An error of one run in a guest is printed, and the others go on; of the only run it is raised."""
     from bedplate.cli.cut_tools import tell_stories  # noqa: PLC0415
@@ -166,8 +199,10 @@ def _tell(
 
     names = {folder: name for name, folder in run_names(study).items()}
 
-    def told(name: str, story: Story) -> None:
-        print(f"{name}, {story.lines[0]}", *story.lines[1:], sep="\n  ", flush=True)
+    def told(folder: Path, story: Story) -> None:
+        print(f"{names[folder]}, {story.lines[0]}", *story.lines[1:], sep="\n  ", flush=True)
+        if report is not None:
+            report(names[folder], folder, story)
 
     all_told = True
     with ExitStack() as stack:
@@ -175,13 +210,13 @@ def _tell(
         for folder, points in due.items():
             if folder not in in_guests:
                 _note(told_of_kernel(folder))
-                tell_stories(study, folder, points, most=most, told=partial(told, names[folder]))
+                tell_stories(study, folder, points, most=most, told=partial(told, folder))
                 continue
             if guests is None:
                 guests = _guests(study, stack)
             try:
                 hold = _in_guest(guests, folder, points, most)
-                tell_stories(study, folder, points, most=most, told=partial(told, names[folder]), hold=hold)
+                tell_stories(study, folder, points, most=most, told=partial(told, folder), hold=hold)
             except BedplateError as error:
                 if len(due) == 1:
                     raise
@@ -416,7 +451,13 @@ power_cut.add_command(bundle_command)
     is_flag=True,
     help="cuts nothing, asks no checker: which bytes and names were acknowledged before they were synced; exit code 1 if any",
 )
-@click.option("--json", "as_json", is_flag=True, help="with --audit: print one JSON document instead")
+@AS_JSON
+@click.option(
+    "--junit",
+    metavar="FILE",
+    type=_PATH,
+    help="write a JUnit file too: a test for each kind of cut on each file system",
+)
 @click.option(
     "--plant",
     type=click.Choice(PLANT_NAMES),
@@ -436,6 +477,7 @@ def _try_command(
     fail_if: str | None,
     audits: bool,
     as_json: bool,
+    junit: Path | None,
     plant: str | None,
     directory: Path | None,
     yes: bool,
@@ -447,13 +489,11 @@ def _try_command(
     Begins at once: everything happens on a disk in memory, and nothing of yours is erased.
     """
     if audits:
-        if any(option is not None for option in (fail_if, points, recut, exhaustive)):
+        if any(option is not None for option in (fail_if, points, recut, exhaustive, junit)):
             raise click.UsageError(
-                "--audit cuts nothing; leave out --points, --recut, --exhaustive and --fail-if"
+                "--audit cuts nothing; leave out --points, --recut, --exhaustive, --fail-if and --junit"
             )
         return audit(_runnable(folder, plant), words, duration_s=duration or _AUDIT_S, as_json=as_json)
-    if as_json:
-        raise click.UsageError("--json goes with --audit; of cuts, `show --json` has the study")
     if (directory or Path.cwd()).resolve().is_relative_to(folder.resolve()):
         raise PlanError(
             f"the study would lie in {folder}, and be taken for a part of the engine; name another --directory"
@@ -472,7 +512,7 @@ def _try_command(
         exhaustive=exhaustive,
         duration_s=duration or _RECORDED_S,
     )
-    return tried(about, words_of(types), directory, yes=yes, fail_if=fail_if)
+    return tried(about, words_of(types), directory, yes=yes, fail_if=fail_if, as_json=as_json, junit=junit)
 
 
 def _runnable(folder: Path, plant: str | None) -> Path:
@@ -510,16 +550,28 @@ def audit(folder: Path, words: Sequence[str], *, duration_s: int, as_json: bool)
     help="the run, as for `replay`; without it all are counted and named, and what their stories say",
 )
 @click.option("--all", "every", is_flag=True, help="the cuts that were not bad too, and the controls")
-def _points_command(study: Path, run: str | None, *, every: bool) -> int:
+@AS_JSON
+def _points_command(study: Path, run: str | None, *, every: bool, as_json: bool) -> int:
     """Which cuts of a study were bad, by their numbers."""
     from bedplate.cli.cut_tools import point_lines, run_lines  # noqa: PLC0415
     from bedplate.study.power_cut_stories import read_stories, run_names  # noqa: PLC0415
 
     (study,) = require_studies([study])
-    if run is None:
-        lines = run_lines(study, run_names(study))
+    names = run_names(study)
+    folder = None if run is None else find_run(study, run)
+    if as_json:
+        from bedplate.cli.cut_documents import points_document, runs_document  # noqa: PLC0415
+        from bedplate.cli.printing import print_json  # noqa: PLC0415
+
+        if folder is None:
+            print_json(runs_document(study, names))
+        else:
+            name = next(name for name, path in names.items() if path == folder)
+            print_json(points_document(study, name, folder, is_complete=every))
+        return EXIT_DONE
+    if folder is None:
+        lines = run_lines(study, names)
     else:
-        folder = find_run(study, run)
         lines = point_lines(folder, every=every, stories=read_stories(study, folder))
     for line in lines:
         print(line)

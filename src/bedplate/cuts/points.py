@@ -231,6 +231,31 @@ def is_drawn(record: PointRecord) -> bool:
     return record.point.placement in DRAWN
 
 
+# How a cut was placed, by the words that documents and test reports count it by; all that are no control.
+CUT_KINDS: Mapping[Placement, str] = {
+    Placement.UNIFORM: "drawn",
+    Placement.WEIGHTED: "drawn",
+    Placement.SOUGHT: "sought",
+    Placement.ORDER: "placed",
+    Placement.ENUMERATED: "states",
+    Placement.SPAN: "recovery",
+    Placement.EVERY: "every",
+}
+
+# Not one of them: the device lies about its flushes, or nothing was cut.
+CONTROL = "control"
+
+
+def cut_kind(record: PointRecord) -> str:
+    """One of `CUT_KINDS`, or `CONTROL`: also what stands behind a recovery that nothing cut."""
+    return CONTROL if record.point.control else CUT_KINDS.get(record.point.placement, CONTROL)
+
+
+def is_bad_cut(record: PointRecord) -> bool:
+    """Whether something acknowledged was gone or damaged, by no lie of the device about its flushes."""
+    return record.outcome.is_bad and not record.point.control
+
+
 def why_not_untorn(
     level: str, pages: PageFacts | None, recovered: Sequence[RecoveredPages | None] = ()
 ) -> Spoken | str | None:

@@ -9,8 +9,9 @@ from io import StringIO
 from itertools import islice
 from pathlib import Path
 
-from bedplate.cuts.blame import STORIES_FILE, STORIES_FOLDER, Story
-from bedplate.cuts.records import POINTS_FILE
+from bedplate.cuts.blame import STORIES_FILE, STORIES_FOLDER, Repeatability, Story
+from bedplate.cuts.points import CONTROL, Cuts, cut_kind, is_bad_cut
+from bedplate.cuts.records import POINTS_FILE, PointRecord
 from bedplate.errors import StudyError
 from bedplate.model import codec, limits
 from bedplate.model.cell import type_of_cell
@@ -51,6 +52,26 @@ def stories_of(run_directory: Path) -> Mapping[int, Story]:
     # visits/CELL/DATASET/VISIT/runs/RUN (study/layout.py)
     above = run_directory.parents
     return read_stories(above[5], run_directory) if len(above) > 5 and above[4].name == "visits" else {}
+
+
+def story_of_cut(record: PointRecord, stories: Mapping[int, Story]) -> Story | None:
+    """That of a cut among those of its run: a control has a number that another cut may have."""
+    story = stories.get(record.point.number)
+    return story if story and story.evidence.control is record.point.control else None
+
+
+def explaining_stories(study: Path, run_directory: Path, cuts: Cuts) -> list[Story]:
+    """Those of the bad cuts of a run that were bad again when they were replayed."""
+    bad_numbers = {
+        record.point.number
+        for record in (*cuts.points, *cuts.recuts)
+        if is_bad_cut(record) and cut_kind(record) != CONTROL
+    }
+    return [
+        story
+        for number, story in read_stories(study, run_directory).items()
+        if number in bad_numbers and story.evidence.steadiness is not Repeatability.NOT_BAD_AGAIN
+    ]
 
 
 def keep_stories(study: Path, run_directory: Path, stories: Iterable[Story]) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from polars import Float64, Int64
@@ -16,7 +16,7 @@ from bedplate.export.columns import KEY_COLUMNS, Column, RunRow, Table, Workload
 from bedplate.model.device_cache import CACHES, PROTECTED, VOLATILE_4K, VOLATILE_512
 from bedplate.model.reason import Reason, sentences
 from bedplate.model.visit import Durability
-from bedplate.study.power_cut_stories import stories_of
+from bedplate.study.power_cut_stories import stories_of, story_of_cut
 
 if TYPE_CHECKING:
     from bedplate.analysis.overview import Overview
@@ -46,13 +46,7 @@ def _cuts(overview: Overview) -> Iterator[RunRow[_Cut]]:
         stories = stories_of(run.directory)
         for record in (*points, *sorted(run.cuts.recuts, key=lambda cut: cut.point.number)):
             if run.recording is not None:
-                yield RunRow(overview, row.m, _Cut(record, run.recording, _story(stories, record)))
-
-
-def _story(stories: Mapping[int, Story], record: PointRecord) -> Story | None:
-    """A control has a number that another cut of its run may have."""
-    story = stories.get(record.point.number)
-    return story if story and story.evidence.control is record.point.control else None
+                yield RunRow(overview, row.m, _Cut(record, run.recording, story_of_cut(record, stories)))
 
 
 def _counts(
