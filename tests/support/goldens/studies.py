@@ -141,7 +141,9 @@ STUDIES = (
         "power-cut-quick",
         (
             *_compared("--baseline type=ext4 --contender type=xfs"),
+            "power-cut points study --json",
             "power-cut points study xfs-pg8k-nobarrier",
+            "power-cut points study xfs-pg8k-nobarrier --json",
             "power-cut points study sync-nosync --all",
             "power-cut points study ext4",
         ),
