@@ -8,12 +8,15 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
+import venv
 import zipfile
 from pathlib import Path
 
 import pytest
 from distribution.requirements import DEPENDS, RECOMMENDS
+from tests.support.studies.synthetic_study import Recipe, write_study
 
 from bedplate import __version__
 from bedplate.campaign.planning import own_plans, planned_study
@@ -102,6 +105,40 @@ def test_a_wheel_starts_with_its_own_plans_claims_and_drivers(built: Path, tmp_p
     asked = "from bedplate.installation import COMMAND, launcher; print(COMMAND, launcher())"
     told = say(sys.executable, "-P", "-s", "-c", asked, path=tmp_path, environment=paths)
     assert f"bedplate {Path(sys.prefix) / 'bin' / 'bedplate'}\n" == told
+
+
+def test_a_wheel_in_a_fresh_environment_reads_studies_and_has_every_command(
+    built: Path, tmp_path: Path
+) -> None:
+    bin_folder = tmp_path / "environment" / "bin"
+    venv.create(bin_folder.parent, with_pip=True)
+    python = bin_folder / "python"
+    quiet = ("--quiet", "--disable-pip-version-check", "--no-index", "--no-deps")
+    say(python, "-m", "pip", "install", *quiet, built / WHEEL, path=tmp_path)
+    # The packages that the wheel asks for are those of this Python, and have its versions (requirements/).
+    (site,) = bin_folder.parent.glob("lib/python3*/site-packages")
+    (site / "packages.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+    write_study(tmp_path / "my-study", Recipe(repetitions=1, course_s=2))
+    program = bin_folder / "bedplate"
+    assert "ext4" in say(program, "show", "my-study", path=tmp_path)
+    said = say(program, "report", "my-study", "-o", "page.html", path=tmp_path)
+    assert "page.html" in said
+    assert "<html" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    lines = "import bedplate; print(bedplate.__file__, bedplate.read_study('my-study').runs.height)"
+    place, height = say(python, "-P", "-c", lines, path=tmp_path).split()
+    assert (True, True) == (Path(place).is_relative_to(site), int(height) > 0)
+    assert "--points N" in say(program, "power-cut", "try", "--help", path=tmp_path)
+    # Begins at once, so what it is asked of here is no engine.
+    (tmp_path / "no-engine").mkdir()
+    done = subprocess.run(
+        [program, "power-cut", "try", tmp_path / "no-engine", "--on", "ext4"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+    )
+    assert (2, True) == (done.returncode, "no-engine/engine.toml cannot be read" in done.stderr), done.stderr
 
 
 def test_a_wheel_asks_for_the_locked_versions(repository: Path, built: Path) -> None:

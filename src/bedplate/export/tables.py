@@ -333,26 +333,67 @@ def _all_tables() -> tuple[str, ...]:
 
 
 def _tables(found: Overview, asked: Sequence[str], metrics: Sequence[str]) -> dict[str, pl.DataFrame]:
-    """The tables that are asked for by name: those that all have, those of its workloads, and its nodes.
-
-    PlanError for one that the study does not have.
-    """
-    own = {name: of for each in workload_exports() if each.is_in(found) for name, of in each.tables.items()}
-    factors = factors_of(found)
-    makers: dict[str, Callable[[], pl.DataFrame]] = {
-        _RUNS: lambda: factors.beside(runs_table(found)),
-        _FIGURES: lambda: factors.beside(figures_table(found, metrics)),
-        _COURSES: lambda: courses_table(found),
-        **{name: partial(_of_workload, found, factors, table) for name, table in own.items()},
-        **({} if search_of(found) is None else {SEARCH: lambda: SEARCH_TABLE.of(found)}),
-        **({_NODES: lambda: NODES.of(found)} if found.study.nodes else {}),
-    }
+    """The tables that are asked for by name, or all that are not bulky. PlanError for one that the study does not have."""
+    makers = _makers(found, metrics)
     lacking = [name for name in asked if name not in makers]
     if lacking:
         there = ", ".join(makers)
         raise PlanError(*(f"this study has no table {name!r}; there are {there}" for name in lacking))
-    usual = [name for name in makers if name not in own or not own[name].bulky]
-    return {name: makers[name]() for name in asked or usual}
+    bulky = {name for each in workload_exports() for name, table in each.tables.items() if table.bulky}
+    return {name: makers[name]() for name in asked or [name for name in makers if name not in bulky]}
+
+
+def _makers(overview: Overview, metrics: Sequence[str] = ()) -> dict[str, Callable[[], pl.DataFrame]]:
+    """What makes each table that the study has: those that all have, those of its workloads, and its nodes."""
+    factors = factors_of(overview)
+    return {
+        _RUNS: lambda: factors.beside(runs_table(overview)),
+        _FIGURES: lambda: factors.beside(figures_table(overview, metrics)),
+        _COURSES: lambda: courses_table(overview),
+        **{
+            name: partial(_of_workload, overview, factors, table)
+            for each in workload_exports()
+            if each.is_in(overview)
+            for name, table in each.tables.items()
+        },
+        **({} if search_of(overview) is None else {SEARCH: lambda: SEARCH_TABLE.of(overview)}),
+        **({_NODES: lambda: NODES.of(overview)} if overview.study.nodes else {}),
+    }
+
+
+class StudyTables:
+    """The tables of one study by their names in docs/EXPORT.md, as data frames of polars.
+
+    A table is made when it is first asked for. AttributeError for one that the study does not have.
+    """
+
+    runs: pl.DataFrame
+    figures: pl.DataFrame
+    courses: pl.DataFrame
+
+    def __init__(self, study: Path) -> None:
+        """StudyError for what is no study, or a damaged one."""
+        (found,) = selected_overviews([study])
+        self._makers = _makers(found)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tables that this study has."""
+        return tuple(self._makers)
+
+    def __getattr__(self, name: str) -> pl.DataFrame:
+        # Python asks for names of its own too, before there is any table.
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name not in self._makers:
+            raise AttributeError(unknown_name("table", name, self._makers), name=name, obj=self)
+        table = self._makers[name]()
+        # Found at once from now on.
+        setattr(self, name, table)
+        return table
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._makers})
 
 
 def _of_workload(found: Overview, factors: Factors, table: Table[Any]) -> pl.DataFrame:

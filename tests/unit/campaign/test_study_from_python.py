@@ -103,7 +103,7 @@ def test_the_lines_of_the_page_run_a_study_and_go_on_with_it(
     repository: Path, tmp_path: Path, nowhere: Nowhere, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = (repository / "docs" / "EXPORT.md").read_text(encoding="utf-8")
-    lines, reading = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    lines, tables, reading = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert 5 == len(lines.splitlines())
     (tmp_path / "plans").mkdir()
     (tmp_path / "plans" / "quick.toml").write_text(PLAN)
@@ -115,6 +115,10 @@ def test_the_lines_of_the_page_run_a_study_and_go_on_with_it(
     assert 4 == nowhere.visits
     found = read_progress(tmp_path / "my-study")
     assert (4, 0) == (found.completed, found.left)
+    exec(compile(tables, "docs/EXPORT.md", "exec"), {})  # noqa: S102 -- what the page shows
+    printed = capsys.readouterr().out
+    assert "shape: (4, 4)" in printed
+    assert 4 == printed.count("wal-append")
     exec(compile(reading, "docs/EXPORT.md", "exec"), {})  # noqa: S102 -- what the page shows
     lines_read = capsys.readouterr().out.splitlines()
     assert 4 == len(lines_read)
