@@ -144,14 +144,21 @@ def test_inspect_tells_real_file_systems_and_a_real_cluster(lab: Lab, mounted: d
     assert 0 < len(answer.strip().splitlines()) <= 8
 
 
-def test_ask_filesystem_ends_with_an_answer_and_the_page_and_goes_on(lab: Lab) -> None:
+def test_ask_filesystem_looks_after_each_repetition_and_begins_none_beyond_its_budget(lab: Lab) -> None:
     # Built outside of the time that an answer may take.
     built()
-    words = ("filesystem", "--on", "ext4", "--repetitions", "1", "--yes")
-    said = asked(lab, *words)
-    _, report, answer = said.partition("report: ask-filesystem-ext4/report.html\n")
+    said = asked(lab, "filesystem", "--on", "ext4", "--repetitions", "2", "--budget", "1s", "--yes")
+    before, look, rest = said.partition("After 1 repetition: each cell was seen once")
+    assert "none is begun that would end more than 1 s after the yes" in before
+    looked, end, rest = rest.partition("no repetition was begun behind number 1")
+    assert look
+    assert end
+    assert "read-write" in looked
+    assert "report: ask-filesystem-ext4/report.html\n" in looked
+    _, report, answer = rest.partition("report: ask-filesystem-ext4/report.html\n")
     assert report
     assert 0 < len(answer.strip().splitlines()) <= 8
     assert (lab.base / "ask-filesystem-ext4/report.html").stat().st_size > 100_000
-    assert "is complete: 1 visit\n" in asked(lab, *words)
+    status = json.loads(lab.call("show", "ask-filesystem-ext4/study", "--status", "--json"))
+    assert (1, 2) == (status["visits"]["completed"], status["visits"]["planned"])
     assert [] == lab.left_behind()

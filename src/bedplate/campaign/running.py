@@ -59,7 +59,7 @@ from bedplate.study.records import PairedRecord, read_nodes
 from bedplate.study.store import StudyStore, refuse_unless_new
 
 if TYPE_CHECKING:
-    from bedplate.executors.protocol import Executor, StartOutcome
+    from bedplate.executors.protocol import AfterRepetition, Executor, StartOutcome
 
 # The visit of a killed start stops its server and unmounts; a full cache on a slow disk takes long.
 _LEAVING_LIMIT_S = 300.0
@@ -410,6 +410,7 @@ def run(
     doubts: bool = True,
     watch: Watch = LineDisplay,
     paired: PairedRecord | None = None,
+    after_repetition: AfterRepetition | None = None,
 ) -> StudyOutcome:
     """Run a plan into a study, or go on with it; `executor` takes the place of the plan's.
 
@@ -444,7 +445,14 @@ def run(
                 tell_pruned(study_plan, lines, besides=before)
             make_for_caller(study)
             store = stack.enter_context(begin(study_plan, study, identities=devices, paired=paired))
-        return _measure(study_plan, store, consent, watch, retry_failed=retry_failed)
+        return _measure(
+            study_plan,
+            store,
+            consent,
+            watch,
+            retry_failed=retry_failed,
+            after_repetition=after_repetition,
+        )
 
 
 def extend(
@@ -662,7 +670,13 @@ def begin(
 
 
 def _measure(
-    study_plan: PlannedStudy, store: StudyStore, consent: Consent, watch: Watch, *, retry_failed: bool
+    study_plan: PlannedStudy,
+    store: StudyStore,
+    consent: Consent,
+    watch: Watch,
+    *,
+    retry_failed: bool,
+    after_repetition: AfterRepetition | None = None,
 ) -> StudyOutcome:
     """The due visits of a study whose devices are held."""
     due = store.due_visits(study_plan.schedule, retry_failed=retry_failed)
@@ -676,7 +690,8 @@ def _measure(
                 study_plan.plan, store, LineDisplay(), erase_foreign=consent.erase_foreign
             )
         with watch() as display:
-            start = StudyStart.prepared(study_plan, store, due, consent, display).by(study_plan.executor)
+            prepared = StudyStart.prepared(study_plan, store, due, consent, display)
+            start = replace(prepared, after_repetition=after_repetition).by(study_plan.executor)
     failed = (
         0 if start is not None and start.needs_kernel is not None else store.unsuccessful(study_plan.schedule)
     )

@@ -24,7 +24,7 @@ from bedplate.campaign.preparation import (
 )
 from bedplate.errors import BedplateError, BuildFailed, MachineUnfit, RequirementMissing, StudyError
 from bedplate.executors.local import lost_record
-from bedplate.executors.protocol import Executor, StartOutcome, VisitRunner
+from bedplate.executors.protocol import AfterRepetition, Executor, StartOutcome, VisitRunner
 from bedplate.figures.run import make_figures
 from bedplate.host.command import Commands
 from bedplate.host.files import state_directory
@@ -437,11 +437,14 @@ class StudyRun:
         self._estimated_s = 0.0
         self._taken_s = 0.0
 
-    def run(self, due_visits: Sequence[ScheduledVisit]) -> StartOutcome:
+    def run(
+        self, due_visits: Sequence[ScheduledVisit], after_repetition: AfterRepetition | None = None
+    ) -> StartOutcome:
         """Live through the visits that are due, in order; on this machine up to one of another kernel."""
         completed = failed = 0
         started = time.monotonic()
-        needs_kernel = None
+        needs_kernel = stopped_after = None
+        taken_before = self._taken_s
         alike = AlikeFailures()
         left_behind: tuple[str, ...] = ()
         try:
@@ -458,11 +461,23 @@ class StudyRun:
                 )
                 if left_behind:
                     break
+                if after_repetition is not None and _is_last(visit, due_visits[number + 1 :]):
+                    seconds, taken_before = self._taken_s - taken_before, self._taken_s
+                    if not after_repetition(visit.repetition, seconds):
+                        stopped_after = visit.repetition
+                        break
         finally:
             # A guest, its disks and its folder: half of that given back is left behind.
             with defer_interruptions():
                 self._runner.close()
-        return StartOutcome(completed, failed, time.monotonic() - started, needs_kernel, left_behind)
+        return StartOutcome(
+            completed,
+            failed,
+            time.monotonic() - started,
+            needs_kernel,
+            left_behind,
+            stopped_after=stopped_after,
+        )
 
     def _missing_kernel(self, visit: ScheduledVisit) -> str | None:
         """The kernel that must run here before this visit; None where it does, or guests bring theirs."""
@@ -530,6 +545,12 @@ class StudyRun:
         return correction * sum(self._estimate(visit) for visit in rest)
 
 
+def _is_last(visit: ScheduledVisit, rest: Sequence[ScheduledVisit]) -> bool:
+    """Whether a repetition is over with this visit, and another one is due; canaries are of none."""
+    later = next((one for one in rest if not one.canary), None)
+    return not visit.canary and later is not None and later.repetition > visit.repetition
+
+
 def refuse_latencies(cells: Iterable[Cell], drivers: Mapping[str, str]) -> None:
     """RequirementMissing with every reason; the way to such a device is measured in some seconds, three times before it refuses. Needs root."""
     wanted = dict.fromkeys(cell.device.latency for cell in cells if cell.device.latency is not None)
@@ -555,6 +576,7 @@ class StudyStart:
     listener: Display
     visits: Sequence[ScheduledVisit]
     not_built: tuple[str, ...] = ()
+    after_repetition: AfterRepetition | None = None
 
     @classmethod
     def prepared(
@@ -695,5 +717,7 @@ class StudyStart:
 
     def one_by_one(self, runner: VisitRunner) -> StartOutcome:
         """Run the due visits in order, and keep each as soon as it is done; closes the runner."""
-        outcome = StudyRun(self.store, self.shared, runner, self.listener).run(self.visits)
+        outcome = StudyRun(self.store, self.shared, runner, self.listener).run(
+            self.visits, self.after_repetition
+        )
         return replace(outcome, not_built=self.not_built)

@@ -67,6 +67,19 @@ _server = click.option(
 _yes = click.option("--yes", is_flag=True, help="do it without asking, missing packages included")
 
 
+class TimeBudget(click.ParamType[float]):
+    """A length of time as a plan has it."""
+
+    name = "time"
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Seconds."""
+        try:
+            return parse_duration_s(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
 # Not listed: it is for whoever has just installed bedplate, and the README names it.
 @click.command(hidden=True)
 @click.option(
@@ -102,6 +115,12 @@ def ask() -> None:
 @_repetitions(5)
 @click.option("--scale", metavar="N", help="scale of the load (15 MB each), or a multiple as '4x memory'")
 @_server
+@click.option(
+    "--budget",
+    metavar="TIME",
+    type=TimeBudget(),
+    help="begin no repetition that would end later than this behind the yes: 10min; the first one is always whole",
+)
 @DIRECTORY
 @RETRY_FAILED
 @_yes
@@ -112,12 +131,16 @@ def _filesystem(
     repetitions: int | None,
     scale: str | None,
     server: str | None,
+    budget: float | None,
     directory: Path | None,
     retry_failed: bool,
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Which file system suits PostgreSQL on this machine."""
+    """Which file system suits PostgreSQL on this machine.
+
+    After each repetition there are a table and a page, which say what so many repetitions can tell.
+    """
     from bedplate.campaign.preparation import server_choice  # noqa: PLC0415
     from bedplate.campaign.questions import filesystem_question  # noqa: PLC0415
     from bedplate.cli.asking import answer  # noqa: PLC0415
@@ -130,7 +153,16 @@ def _filesystem(
         scale=scale,
         build_levels=server_choice().levels(server),
     )
-    return answer(about, words_of(types), directory, yes=yes, as_json=as_json, retry_failed=retry_failed)
+    return answer(
+        about,
+        words_of(types),
+        directory,
+        yes=yes,
+        as_json=as_json,
+        retry_failed=retry_failed,
+        looks=True,
+        budget_s=budget,
+    )
 
 
 @click.command(name="kernel")
@@ -218,19 +250,6 @@ def _safe(
         build_levels=server_choice().levels(server),
     )
     return answer(about, words_of(types), directory, yes=yes, as_json=as_json, retry_failed=retry_failed)
-
-
-class TimeBudget(click.ParamType[float]):
-    """A length of time as a plan has it."""
-
-    name = "time"
-
-    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Seconds."""
-        try:
-            return parse_duration_s(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 @click.command()

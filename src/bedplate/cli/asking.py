@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import textwrap
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -16,16 +18,24 @@ from bedplate.campaign.planning import PlannedStudy, own_plans, planned_study, p
 from bedplate.campaign.running import plan_doubts, setting_doubts
 from bedplate.cli.printing import JsonAnswer, print_tables, say
 from bedplate.cli.read import say_inspected
-from bedplate.errors import EXIT_CANNOT_TELL, EXIT_DONE, PlanError, RequirementMissing, StudyError
+from bedplate.errors import (
+    EXIT_CANNOT_TELL,
+    EXIT_DONE,
+    BedplateError,
+    PlanError,
+    RequirementMissing,
+    StudyError,
+)
 from bedplate.host.ownership import first_made, give_to_caller, make_for_caller
 from bedplate.installation import COMMAND
 from bedplate.model import codec
 from bedplate.model.cell import BUILT, is_commit_level
 from bedplate.study.layout import Folder, is_study
-from bedplate.units import format_duration, format_size
+from bedplate.units import format_count, format_duration, format_size
 
 if TYPE_CHECKING:
     from bedplate.campaign.questions import Question
+    from bedplate.executors.protocol import AfterRepetition
 
 
 def can_ask() -> bool:
@@ -132,8 +142,12 @@ def answer(
     yes: bool,
     as_json: bool,
     retry_failed: bool = False,
+    looks: bool = False,
+    budget_s: float | None = None,
 ) -> int:
     """Write the plan of a question, say what it takes, ask once, run it, and answer.
+
+    With `looks` there are a table and a page after each repetition, and none is begun that would end beyond `budget_s`.
 
     PlanError where nobody can be asked, once the plan is written: it can be looked at, and run later.
     """
@@ -144,11 +158,21 @@ def answer(
             raise PlanError(
                 f"nobody can be asked here; give the same command with --yes, or run its plan later: {later}"
             )
+        if budget_s is not None:
+            say(
+                f"The first repetition is whole; behind it none is begun that would end more than {format_duration(budget_s)} after the yes."
+            )
         lacking = f"Begin without {', '.join(asked.left_out)}?" if asked.left_out else "Begin?"
         if not yes and not agreed(lacking):
             say(f"Nothing was begun. The plan stays, to be run later: {later}")
             return EXIT_DONE
-        status = _run(asked.plan, asked.place, yes=True, retry_failed=retry_failed)
+        status = _run(
+            asked.plan,
+            asked.place,
+            yes=True,
+            retry_failed=retry_failed,
+            after_repetition=_Looks(asked.study, asked.place / PAGE, budget_s) if looks else None,
+        )
         if as_json:
             document.content = _document(asked.place, asked.left_out, status)
         return status
@@ -249,6 +273,42 @@ def _written(about: About, types: Sequence[str], directory: Path | None) -> _Wri
     offer(found, plan, place, left_out)
     show_plan(question)
     return _Written(place, plan, left_out)
+
+
+# What fewer repetitions than an interval takes can say (docs/METHOD.md#six-numbers).
+_SAYS = {
+    1: "each cell was seen once, and nothing shows how much that scatters",
+    2: "two runs of a cell are a range, and no interval yet",
+}
+
+
+class _Looks:
+    """Table, page and answer after each repetition; the budget counts from here on, and what is prepared first is in it.
+
+    Time alone ends it: a study that stops when its figures look decided says too often that they differ (decision 16).
+    """
+
+    def __init__(self, study: Path, page: Path, budget_s: float | None) -> None:
+        self._study, self._page = study, page
+        self._budget_s = budget_s
+        self._began = time.monotonic()
+
+    def __call__(self, repetition: int, seconds: float) -> bool:
+        from bedplate.page.build import build_report  # noqa: PLC0415
+        from bedplate.statistics.estimation import REPETITIONS_MIN  # noqa: PLC0415
+
+        says = _SAYS[repetition] if repetition < REPETITIONS_MIN else "enough for intervals and verdicts"
+        print(f"\nAfter {format_count(repetition, 'repetition')}: {says}.")
+        try:
+            _show(self._study)
+            build_report([self._study], self._page)
+            print(f"report: {self._page}")
+        except (BedplateError, OSError) as error:
+            # What is measured is worth more than a look at it.
+            say(f"no table or page this time: {error}")
+        print(flush=True)
+        left_s = math.inf if self._budget_s is None else self._began + self._budget_s - time.monotonic()
+        return seconds <= left_s
 
 
 def own_server(named: Sequence[str], *, points: int | None) -> About:
@@ -438,6 +498,7 @@ def _run(
     yes: bool,
     retry_failed: bool = False,
     tables: bool = False,
+    after_repetition: AfterRepetition | None = None,
     say_end: Callable[[Path], None] = say_answer,
 ) -> int:
     """Run the plan, write the page, and say what the study answers; its `tables` before that."""
@@ -451,7 +512,13 @@ def _run(
         with Folder.of_directory(place) as folder:
             folder.refuse_links(study)
         status = run(
-            plan, study, consent=consent(yes=yes), retry_failed=retry_failed, answers=False, doubts=False
+            plan,
+            study,
+            consent=consent(yes=yes),
+            retry_failed=retry_failed,
+            answers=False,
+            doubts=False,
+            after_repetition=after_repetition,
         )
         if tables:
             _show(study)

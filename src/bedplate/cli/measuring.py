@@ -15,7 +15,7 @@ from bedplate.campaign.running import Consent, StudyOutcome, ensure_requirements
 from bedplate.cli.asking import agreed, say_answer
 from bedplate.cli.printing import study_at
 from bedplate.errors import BuildFailed
-from bedplate.executors.protocol import StartOutcome
+from bedplate.executors.protocol import AfterRepetition, StartOutcome
 from bedplate.model.cell import BuildLevels, engine_model
 from bedplate.units import format_count, format_duration
 
@@ -37,6 +37,7 @@ def run(
     retry_failed: bool = False,
     answers: bool = True,
     doubts: bool = True,
+    after_repetition: AfterRepetition | None = None,
 ) -> int:
     """Run a plan into a study, or go on with it; without `answers` the caller says what the study answers, without `doubts` it told them."""
     outcome = running.run(
@@ -47,6 +48,7 @@ def run(
         retry_failed=retry_failed,
         doubts=doubts,
         watch=display_for_terminal,
+        after_repetition=after_repetition,
     )
     chosen = f" --executor {executor}" if executor else ""
     return tell(outcome, f"bedplate run {plan} --study {outcome.study}{chosen}", answers=answers)
@@ -104,6 +106,10 @@ def tell_start(start: StartOutcome, kernel_release: str, go_on: str) -> None:
             f"boot that one, then go on with: {go_on}"
         )
         return
+    if start.stopped_after is not None:
+        print(
+            f"no repetition was begun behind number {start.stopped_after}, as it would have ended beyond the budget; the rest of the plan: {go_on}"
+        )
     for sentence in (*start.not_built, *start.left_behind):
         print(sentence)
     if start.not_built:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from bedplate.host.requirement import Need
@@ -27,7 +27,7 @@ class StartOutcome:
     """How a start of a study ended; `needs_kernel` is what must be booted before it can go on.
 
     `left_behind` are sentences: which visits are still due although nothing more comes of this start, and why. So are `not_built`:
-    those of cells that could not be built, which is no result.
+    those of cells that could not be built, which is no result. `stopped_after` is the repetition behind which the caller wanted no other.
     """
 
     completed: int
@@ -36,6 +36,12 @@ class StartOutcome:
     needs_kernel: str | None = None
     left_behind: tuple[str, ...] = ()
     not_built: tuple[str, ...] = ()
+    stopped_after: int | None = None
+
+
+AfterRepetition: TypeAlias = "Callable[[int, float], bool]"
+"""What is done between two repetitions: with the number of the one that is over, and the seconds that its visits took in this start.
+False where no other is to be begun."""
 
 
 class Listener(Protocol):

@@ -14,7 +14,7 @@ from tests.support.studies.planted_reasons import planted
 from bedplate.campaign import start
 from bedplate.campaign.start import SharedInputs, StudyRun
 from bedplate.errors import BedplateError, MachineUnfit
-from bedplate.executors.protocol import StartOutcome
+from bedplate.executors.protocol import AfterRepetition, StartOutcome
 from bedplate.host.facts import read_machine
 from bedplate.model import codec
 from bedplate.model.levels import Scalar
@@ -160,9 +160,14 @@ class Laboratory:
         }
         self.shared = SharedInputs(self.plan, self.expansion, builds, {}, (), erase_foreign=False)
 
-    def run(self, executor: Pretender, due: tuple[ScheduledVisit, ...] | None = None) -> StartOutcome:
+    def run(
+        self,
+        executor: Pretender,
+        due: tuple[ScheduledVisit, ...] | None = None,
+        after_repetition: AfterRepetition | None = None,
+    ) -> StartOutcome:
         due = self.store.due_visits(self.schedule) if due is None else due
-        return StudyRun(self.store, self.shared, executor, self.watcher).run(due)
+        return StudyRun(self.store, self.shared, executor, self.watcher).run(due, after_repetition)
 
     def outcomes(self) -> list[tuple[int, str, tuple[str, ...]]]:
         found = []
@@ -190,6 +195,25 @@ def test_visits_come_in_the_order_of_the_schedule_and_a_failure_stops_none(lab: 
     assert ("failed", "the disk is full") == lab.watcher.ends[1]
     assert () == lab.store.due_visits(lab.schedule)
     assert 1 == lab.store.unsuccessful(lab.schedule)
+
+
+def test_between_two_repetitions_the_caller_is_asked_and_may_end_the_start(lab: Laboratory) -> None:
+    calls: list[tuple[int, int]] = []
+
+    def once(repetition: int, seconds: float) -> bool:
+        assert seconds > 0
+        calls.append((repetition, len(lab.outcomes())))
+        return False
+
+    kinds = [(visit.repetition, visit.canary) for visit in lab.schedule.visits]
+    first = max(number for number, kind in enumerate(kinds) if kind == (1, False))
+    outcome = lab.run(Pretender(), after_repetition=once)
+    assert (1, first + 1) == (outcome.stopped_after, outcome.completed)
+    assert [(1, first + 1)] == calls
+    # What is left goes on, and nobody is asked behind the last one.
+    rest = lab.run(Pretender(), after_repetition=once)
+    assert (None, len(kinds) - first - 1) == (rest.stopped_after, rest.completed)
+    assert 1 == len(calls)
 
 
 def test_a_lost_visit_is_recorded_with_what_is_known_and_can_be_done_again(lab: Laboratory) -> None:
