@@ -151,7 +151,7 @@ def test_with_two_repetitions_a_range_is_called_one_and_the_way_to_a_verdict_is_
     words = " ".join(text.split())
     assert "its interval" not in words
     assert "In brackets the smallest and the largest ratio of one repetition, which is no interval." in words
-    assert "A verdict needs 3 repetitions and there are 2: `sudo ./bedplate extend" in words
+    assert "A verdict needs 3 repetitions and there are 2: `sudo ./bedplate run" in words
     assert "--repetitions 5` adds them." in words
 
 

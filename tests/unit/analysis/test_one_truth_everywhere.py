@@ -83,7 +83,7 @@ def test_every_place_has_the_same_figure_of_a_cell(
         one["cell"]: one["runs"][0]["tps"]["centre"]
         for one in said(study, "show", "{study}")["studies"][0]["cells"]
     }
-    (contest,) = said(study, "advise", "{study}")["contests"]
+    (contest,) = said(study, "show", "{study}", "--advice")["contests"]
     advise = {one["cell"]: one["figures"]["tps"]["mean"] for one in contest["cells"]}
     (own,) = headline(found).answers
     answered = {one.cell: one.summary.centre for one in own.seen}
@@ -115,7 +115,7 @@ def test_every_place_has_the_ratio_of_the_two_figures_beside_it(
     ]
     assert (pair["baseline_mean"], pair["contender_mean"]) == pytest.approx((means[EXT4.id], means[XFS.id]))
     assert expected == pytest.approx(pair["estimate"], rel=1e-9)
-    effects = said(study, "effects", "{study}")
+    effects = said(study, "show", "{study}", "--effects")
     ratio = next(
         one["judged"]["ratio"]
         for each in effects["effects"]

@@ -154,7 +154,7 @@ def test_the_sentence_grows_with_the_repetitions() -> None:
     said = [repetitions_sentence(n) for n in range(6)]
     assert "no verdicts" in said[2]
     assert all("`sudo ./bedplate run STUDY --repetitions 5`" in sentence for sentence in said[1:5])
-    assert "bedplate extend" not in said[5]
+    assert "bedplate run" not in said[5]
 
 
 def test_counted_cases_are_not_told_to_wait_for_repetitions() -> None:

@@ -197,12 +197,12 @@ def test_cases_are_counted_and_need_no_repetitions_for_a_verdict(load_text: Load
     plan = f'repetitions = 1\n[[filesystem]]\ntype = "ext4"\n[[workload]]\ntype = "{workload}"\n'
     assert () == load_text(plan).warnings
     (beside,) = load_text(plan + '[[workload]]\ntype = "microbenchmark"\nentries = 1000\n').warnings
-    assert "bedplate extend" in beside
+    assert "bedplate run STUDY --repetitions" in beside
 
 
 def test_warns_that_two_repetitions_give_no_verdict(load_text: LoadText, edited: Edited) -> None:
     (warning,) = load_text(edited("repetitions = 2")).warnings
-    assert "bedplate extend" in warning
+    assert "bedplate run STUDY --repetitions" in warning
 
 
 @pytest.mark.parametrize(
