@@ -13,6 +13,7 @@ from tests.support.goldens.outputs import differences, kept_outputs, outputs
 from tests.support.goldens.studies import NOT_READING, OUTPUTS, STUDIES, GoldenStudy
 
 from bedplate.cli.app import program
+from bedplate.cli.commands import every_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,19 +67,15 @@ def test_where_a_study_lies_is_left_out(tmp_path: Path) -> None:
 
 
 def commands() -> Iterator[tuple[str, click.Command]]:
-    """Every command of the program's own registry, by its words."""
-
-    def below(command: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+    """Every command of the program's own registry, by its words, each view with its flag."""
+    for name, command, _ in every_command(program, click.Context(program, info_name="bedplate")):
         if not isinstance(command, click.Group):
             yield name, command
-            return
-        for word, inner in command.commands.items():
-            yield from below(inner, f"{name} {word}".strip())
-
-    return below(program, "")
 
 
 def is_of(words: list[str], name: str) -> bool:
-    """Whether the words of a call begin with a command's name."""
-    command = list(dropwhile(lambda word: "=" in word, words))
-    return command[: len(name.split())] == name.split()
+    """Whether a call is of a command: it begins with its words, and has the flag of a view."""
+    call = list(dropwhile(lambda word: "=" in word, words))
+    flags = {word for word in name.split() if word.startswith("--")}
+    own = [word for word in name.split() if word not in flags]
+    return call[: len(own)] == own and flags <= {*call}

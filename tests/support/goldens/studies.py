@@ -276,26 +276,20 @@ STUDIES = (
 )
 # Commands that read no study, or do more than read: what they say depends on the machine, and other tests hold it.
 NOT_READING = {
-    "quickstart": "measures",
     "ask filesystem": "measures",
-    "ask kernel": "measures",
     "ask safe": "measures",
     "ab": "measures",
     "bisect": "measures",
-    "inspect": "looks at a server of this machine",
-    "device measure": "measures",
-    "setup": "installs",
     "doctor": "looks at this machine",
+    "doctor --install": "installs",
+    "doctor --measure": "measures",
     "plan": "reads a plan, for this machine",
     "run": "measures",
     "search": "measures",
-    "extend": "measures",
-    "cancel": "ends jobs",
     "power-cut blame": "needs a recording, and root or a guest",
     "power-cut bundle": "the same",
     "power-cut try": "measures",
     "power-cut replay": "needs a recording, and root or a guest",
     "release": "gives back what this machine has",
     "completion": "knows no study",
-    "help": "the same",
 }
