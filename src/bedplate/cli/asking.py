@@ -283,7 +283,7 @@ _SAYS = {
 
 
 class _Looks:
-    """Table, page and answer after each repetition; the budget counts from here on, and what is prepared first is in it.
+    """Table and page after each repetition; the budget counts from here on, and what is prepared first is in it.
 
     Time alone ends it: a study that stops when its figures look decided says too often that they differ (decision 16).
     """

@@ -11,7 +11,7 @@ import re
 import shlex
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -268,7 +268,7 @@ def _refuse_unfit(place: Path) -> None:
             for name in PROGRAMS
             if not os.access(place / "bin" / name, os.X_OK)
         ),
-        *_changed_by_others(place / "bin" / "postgres"),
+        *_changed_by_others([place / "bin" / name for name in (*PROGRAMS, "pg_config")]),
     ]
     if problems:
         known = ", ".join(str(folder) for _, folder in installed_servers()) or "none"
@@ -278,13 +278,14 @@ def _refuse_unfit(place: Path) -> None:
         )
 
 
-def _changed_by_others(executable: Path) -> list[str]:
+def _changed_by_others(executables: Iterable[Path]) -> list[str]:
     """Folders and programs on the way that others than root may change: what they put there would be measured, by root's leave."""
-    if os.geteuid() != 0 or not executable.exists():
+    if os.geteuid() != 0:
         return []
-    real = executable.resolve()
+    # Each program's own way: one of them may be a link to elsewhere.
+    real = [executable.resolve() for executable in executables if executable.exists()]
     found = []
-    for path in (real, *real.parents):
+    for path in dict.fromkeys(path for executable in real for path in (executable, *executable.parents)):
         status = path.stat()
         sticky = stat.S_ISDIR(status.st_mode) and status.st_mode & stat.S_ISVTX
         if status.st_uid != 0 or (status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not sticky):

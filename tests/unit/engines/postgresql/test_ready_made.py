@@ -199,13 +199,14 @@ def test_an_installed_server_that_is_another_is_refused(
         ready_made.ensure_server(BuildLevels(version="17", server=str(place)), tmp_path, lambda _: None)
 
 
+@pytest.mark.parametrize("name", ["bin", "bin/postgres", "bin/pgbench", "bin/pg_controldata"])
 def test_a_program_that_others_may_change_is_not_run_by_root(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     place = server_in(tmp_path / "server")
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    (place / "bin").chmod(0o777)
-    with pytest.raises(RequirementMissing, match=f"others than root may change {place}/bin"):
+    (place / name).chmod(0o777)
+    with pytest.raises(RequirementMissing, match=f"others than root may change {place}/{name}"):
         ready_made.ensure_server(BuildLevels(version="17", server=str(place)), tmp_path, lambda _: None)
 
 
